@@ -7,7 +7,10 @@ messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from scheduler.config import SchedulerVersion
 from scheduler.reports.model import PodVersions, VersionDifference, VersionOutcome
@@ -19,49 +22,23 @@ if TYPE_CHECKING:
 _NODES_MAX: Final = 3
 
 
-class _Row(NamedTuple):
-    """A row of `conformance/versions.md`: the version that changed a plugin, and the feature.
-
-    An empty plugin stands for preemption and its messages.
-    """
-
-    since: SchedulerVersion
-    plugin: str
-    feature: str
-
-
-_V35, _V36, _V37 = SchedulerVersion.V1_35, SchedulerVersion.V1_36, SchedulerVersion.V1_37
-ROWS: Final = (
-    _Row(_V35, "DynamicResources", "Devices: alternatives"),
-    _Row(_V35, "DynamicResources", "Devices: pools"),
-    _Row(_V35, "DynamicResources", "Devices: tolerations"),
-    _Row(_V35, "DynamicResources", "Devices: capacity"),
-    _Row(_V36, "NodeDeclaredFeatures", "Declared features"),
-    _Row(_V36, "DynamicResources", "Devices: alternatives"),
-    _Row(_V36, "NodeResourcesBalancedAllocation", "Balance of resources"),
-    _Row(_V36, "ImageLocality", "Images"),
-    _Row(_V36, "NodeResourcesFit", "Devices: extended resources"),
-    _Row(_V36, "DynamicResources", "Devices: extended resources"),
-    _Row(_V36, "DynamicResources", "Devices: taints"),
-    _Row(_V36, "DynamicResources", "Devices: partitions"),
-    _Row(_V36, "DynamicResources", "Devices: shared capacity"),
-    _Row(_V37, "DynamicResources", "Messages"),
-    _Row(_V37, "DynamicResources", "Devices: taint rules"),
-    _Row(_V37, "NodeDeclaredFeatures", "Declared features"),
-    _Row(_V37, "InterPodAffinity", "Anti-affinity"),
-    _Row(_V37, "VolumeBinding", "Storage"),
-    _Row(_V37, "NodeVolumeLimits", "Volume limits"),
-    _Row(_V37, "NodeName", "Order of plugins"),
-    _Row(_V37, "NodeUnschedulable", "Order of plugins"),
-    _Row(_V37, "", "Messages"),
+#: The features of `conformance/versions.md`, by the version that changed them and the plugin that
+#: they are about. An empty plugin stands for preemption and its messages.
+FEATURES: Final = msgspec.json.decode(
+    Path(__file__).with_name("versions.json").read_bytes(),
+    type=dict[str, dict[str, tuple[str, ...]]],
 )
 
 
 def rows_between(base: str, version: str, plugin: str) -> tuple[str, ...]:
-    """Return the rows on a plugin for the versions after one, up to the other, in either order."""
+    """Return the features of a plugin that changed after one version, up to the other."""
     first, last = sorted((SchedulerVersion.parse(base), SchedulerVersion.parse(version)))
-    features = (row for row in ROWS if first < row.since <= last and row.plugin == plugin)
-    return tuple(f"{row.since.label}: {row.feature}" for row in features)
+    return tuple(
+        f"{since}: {feature}"
+        for since, by_plugin in FEATURES.items()
+        if first < SchedulerVersion.parse(since) <= last
+        for feature in by_plugin.get(plugin, ())
+    )
 
 
 def versions_of(reports: dict[str, PodReport]) -> PodVersions:
@@ -71,8 +48,15 @@ def versions_of(reports: dict[str, PodReport]) -> PodVersions:
     differences: list[VersionDifference] = []
     for version, report in others:
         kind = _kind(outcomes[base], outcomes[version])
-        if kind:
-            differences += _reasons(kind, base, first, version, report)
+        if not kind:
+            continue
+        for plugin, node, text in _reasons(kind, base, first, version, report):
+            rows = rows_between(base, version, plugin)
+            differences.append(
+                VersionDifference(
+                    version=version, kind=kind, plugin=plugin, node=node, text=text, rows=rows
+                )
+            )
     return PodVersions(
         pod=first.pod,
         owner=first.owner,
@@ -116,40 +100,41 @@ def _kind(one: VersionOutcome, other: VersionOutcome) -> str:
 
 def _reasons(
     kind: str, base: str, first: PodReport, version: str, report: PodReport
-) -> list[VersionDifference]:
-    """Return the plugins whose verdicts differ, on the nodes that the decision is about."""
-
-    def difference(plugin: str, node: str, text: str) -> VersionDifference:
-        rows = rows_between(base, version, plugin)
-        return VersionDifference(
-            version=version, kind=kind, plugin=plugin, node=node, text=text, rows=rows
-        )
-
+) -> list[tuple[str, str, str]]:
+    """Return plugin, node and text of the verdicts that differ, on the nodes of the decision."""
     if kind in ("preemption", "message"):
-        return [difference("", "", f"{base}: {_message(first)}; {version}: {_message(report)}")]
-    before, after = ({node.name: node for node in each.nodes} for each in (first, report))
-    verdicts: list[VersionDifference] = []
-    for name in _nodes_to_compare(first, report, before, after):
-        one, other = before[name], after[name]
+        return [("", "", f"{base}: {_message(first)}; {version}: {_message(report)}")]
+    verdicts = []
+    for one, other in _nodes_to_compare(first, report):
         if one.is_feasible and other.is_feasible:
-            verdicts += [
-                difference(plugin, name, f"score {old} in {base}, {new} in {version}")
-                for plugin, old, new in _different_scores(one, other)
-            ]
+            for plugin, old, new in _different_scores(one, other):
+                verdicts.append((plugin, one.name, f"score {old} in {base}, {new} in {version}"))
         elif one.is_feasible:
             plugin, reasons = _rejection(report, other)
             text = f"fits in {base}, rejected in {version} ({reasons})"
-            verdicts.append(difference(plugin, name, text))
+            verdicts.append((plugin, one.name, text))
         elif other.is_feasible:
             plugin, reasons = _rejection(first, one)
             text = f"rejected in {base} ({reasons}), fits in {version}"
-            verdicts.append(difference(plugin, name, text))
+            verdicts.append((plugin, one.name, text))
     if verdicts:
         return verdicts
     rejections = (first.pod_rejection, report.pod_rejection)
     plugins = dict.fromkeys(each.plugin for each in rejections if each is not None)
     text = f"{base}: {first.answer}; {version}: {report.answer}"
-    return [difference(plugin, "", text) for plugin in plugins or ("",)]
+    return [(plugin, "", text) for plugin in plugins or ("",)]
+
+
+def _nodes_to_compare(first: PodReport, report: PodReport) -> list[tuple[NodeVerdict, NodeVerdict]]:
+    """Return the verdicts on the chosen nodes, then on nodes that fit in one version only."""
+    before, after = ({node.name: node for node in each.nodes} for each in (first, report))
+    names = [each.choice.node for each in (first, report) if each.choice is not None]
+    names += [
+        name
+        for name, node in before.items()
+        if name in after and node.is_feasible != after[name].is_feasible
+    ]
+    return [(before[name], after[name]) for name in [*dict.fromkeys(names)][:_NODES_MAX]]
 
 
 def _different_scores(one: NodeVerdict, other: NodeVerdict) -> list[tuple[str, int, int]]:
@@ -165,19 +150,3 @@ def _rejection(report: PodReport, node: NodeVerdict) -> tuple[str, str]:
     """Return the plugin that rejects a node first, and its reasons."""
     rejection = report.rejections[node.rejections[0]]
     return rejection.plugin, ", ".join(rejection.reasons)
-
-
-def _nodes_to_compare(
-    first: PodReport,
-    report: PodReport,
-    before: dict[str, NodeVerdict],
-    after: dict[str, NodeVerdict],
-) -> list[str]:
-    """Return the chosen nodes, then nodes that fit in one version only."""
-    chosen = [each.choice.node for each in (first, report) if each.choice is not None]
-    others = [
-        name
-        for name in before
-        if name in after and before[name].is_feasible != after[name].is_feasible
-    ]
-    return list(dict.fromkeys((*chosen, *others)))[:_NODES_MAX]
