@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectMeta
     from scheduler.api.pod_groups import PodGroup
-    from scheduler.framework.handle import Handle, PodInPreBind, WaitingPod
+    from scheduler.framework.handle import Handle
     from scheduler.preemption.importance import Candidate
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -87,39 +87,6 @@ def _pod_group_only(preemptor: Preemptor) -> ObjectReference | None:
     return preemptor.reference if preemptor.reference.kind == "PodGroup" else None
 
 
-def _is_never_pending(pod: Pod) -> bool:
-    """Wait no longer once the eviction of the last victim has begun: the rule of 1.34."""
-    del pod
-    return False
-
-
-def _all_victims(victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-    """Return all victims, also terminating ones: the rule of 1.34."""
-    return victims
-
-
-def _not_terminating(victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-    """Return the victims that are not terminating yet: the rule since 1.35."""
-    return [victim for victim in victims if victim.pod.metadata.deletion_timestamp is None]
-
-
-def _reject_waiting(waiting: WaitingPod, plugin_name: str) -> bool:
-    """Reject a victim at Permit, as a plugin does; it is never deleted: the rule up to 1.35."""
-    waiting.reject(plugin_name, "preempted")
-    return True
-
-
-def _preempt_waiting(waiting: WaitingPod, plugin_name: str) -> bool:
-    """Fail a victim at Permit, since 1.36; False if it has gone on, and is to be deleted."""
-    return waiting.preempt(plugin_name, "preempted")
-
-
-def _is_in_no_pre_bind(uid: str) -> PodInPreBind | None:
-    """Find no victim before its binding, so that it is deleted: the rule up to 1.35."""
-    del uid
-    return None
-
-
 def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> ObjectReference:
     return ObjectReference(
         api_version=api_version,
@@ -140,15 +107,11 @@ class Executor:
         #: The uids of preemptors, and the last victim once its eviction has started.
         self._preempting: Final[set[str]] = set()
         self._last_victims: Final[dict[str, Pod]] = {}
-        version = handle.version
-        waits_for_last = version >= SchedulerVersion.V1_35
-        self._is_pending: Final = self._is_not_deleted if waits_for_last else _is_never_pending
-        #: Before 1.35 an eviction fails if its victim does not exist at its beginning.
-        self._fails_without_victim: Final = not waits_for_last
-        self._to_evict: Final = _not_terminating if waits_for_last else _all_victims
-        is_new = version >= SchedulerVersion.V1_36
-        self._in_pre_bind: Final = handle.get_pod_in_pre_bind if is_new else _is_in_no_pre_bind
-        self._stop_waiting: Final = _preempt_waiting if is_new else _reject_waiting
+        #: Since 1.35 victims that go already, or have gone, are left alone, and the preemptor waits
+        #: until the deletion of the last one has been seen.
+        self._looks_at_deletions: Final = handle.version >= SchedulerVersion.V1_35
+        is_new = handle.version >= SchedulerVersion.V1_36
+        self._cancel: Final = self._cancel_binding if is_new else self._cancel_waiting
         self._note_in_memory: Final = " (in kube-scheduler memory)." if is_new else ""
         self._related: Final = _pod_group_only if is_new else _any_preemptor
         #: Before 1.36 victims are counted even if all are terminating.
@@ -159,7 +122,7 @@ class Executor:
         if uid not in self._preempting:
             return False
         last = self._last_victims.get(uid)
-        return last is None or self._is_pending(last)
+        return last is None or (self._looks_at_deletions and self._is_not_deleted(last))
 
     def _is_not_deleted(self, pod: Pod) -> bool:
         """Return True until the deletion of a pod has been seen."""
@@ -169,7 +132,9 @@ class Executor:
 
     async def actuate(self, candidate: Candidate, preemptor: Preemptor) -> Status | None:
         """Evict the victims, in the background if its gate is on; return a status on failure."""
-        victims = self._to_evict(candidate.victims.pods)
+        victims = candidate.victims.pods
+        if self._looks_at_deletions:
+            victims = [v for v in victims if v.pod.metadata.deletion_timestamp is None]
         is_async = ASYNC_PREEMPTION in self._handle.feature_gates
         if victims or not is_async or self._counts_terminating:
             self._handle.metrics.preemption_victims.observe(len(candidate.victims.pods))
@@ -241,7 +206,7 @@ class Executor:
     async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> None:
         """Evict one victim: cancel its binding if it is not bound yet, else delete it."""
         note = f"Preempted by {preemptor.type} {preemptor.uid} on node {node_name}"
-        if self._cancel_binding(victim):
+        if self._cancel(victim):
             note += self._note_in_memory
         elif not await self._evict(victim, preemptor):
             _log.log(
@@ -263,11 +228,18 @@ class Executor:
         """Cancel the binding cycle of a victim that is not bound yet; False if there is none."""
         waiting = self._handle.get_waiting_pod(victim.uid)
         if waiting is not None:
-            return self._stop_waiting(waiting, self._plugin_name)
-        in_pre_bind = self._in_pre_bind(victim.uid)
+            return waiting.preempt(self._plugin_name, "preempted")
+        in_pre_bind = self._handle.get_pod_in_pre_bind(victim.uid)
         if in_pre_bind is not None:
             return in_pre_bind.cancel_pod(f"preempted by {self._plugin_name}")
         return False
+
+    def _cancel_waiting(self, victim: PodInfo) -> bool:
+        """Reject a victim at Permit, as a plugin does; False if it is not there (up to v1.35)."""
+        waiting = self._handle.get_waiting_pod(victim.uid)
+        if waiting is not None:
+            waiting.reject(self._plugin_name, "preempted")
+        return waiting is not None
 
     async def _evict(self, victim: PodInfo, preemptor: Preemptor) -> bool:
         """Write the victim's disruption condition and delete it; False if it does not exist.
@@ -283,7 +255,7 @@ class Executor:
             f"{preemptor.type}",
         )
         exists = await api.patch_pod_status(victim.pod, condition=condition, nominating_info=None)
-        if not exists and self._fails_without_victim:
+        if not exists and not self._looks_at_deletions:
             raise LookupError(f"the victim {victim.key} does not exist")
         return exists and await api.delete_pod(victim.pod)
 
