@@ -8,7 +8,7 @@ compatibility_groups.go`, v0.37.2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,64 +17,54 @@ if TYPE_CHECKING:
     from scheduler.devices.pools import Pool, PoolDevice, PoolId
 
 
-class Members(NamedTuple):
-    """The devices on a counter set: their common groups, and True if none has any."""
-
-    groups: frozenset[str]
-    have_none: bool
-
-    def with_device(self, groups: frozenset[str]) -> Members:
-        """Return the members with one more device, which need not go with them."""
-        return self._replace(groups=self.groups & groups) if groups else self
+#: The groups of a device, or those that all devices on a counter set have in common.
+Groups: TypeAlias = frozenset[str]
+#: Stands for no groups: it has nothing in common with any.
+_NONE: Final = frozenset({""})
 
 
-def _goes_with(members: Members | None, groups: frozenset[str]) -> bool:
-    if members is None:
-        return True
-    return bool(members.groups & groups) if groups else members.have_none
-
-
-def _added(members: Members | None, groups: frozenset[str]) -> Members:
-    return Members(groups, not groups) if members is None else members.with_device(groups)
+def _added(common: Groups | None, groups: Groups) -> Groups:
+    """Return the common groups with one more device, also if it does not go with the others."""
+    if common is None:
+        return groups
+    return common if _NONE in (common, groups) else common & groups
 
 
 class CompatibilityGroups:
-    """The members of the counter sets of all pools, in one search."""
+    """The common groups of the devices on the counter sets of all pools, in one search."""
 
     def __init__(self, state: AllocatedState) -> None:
         self._state: Final = state
-        self._members: Final[dict[PoolId, dict[str, Members]]] = {}
+        self._common: Final[dict[PoolId, dict[str, Groups]]] = {}
 
     def add(self, pool: Pool, device: PoolDevice) -> Callable[[], None] | None:
-        """Add a device; return how to undo it, None if it does not go with the members."""
-        members = self._members.get(pool.id)
-        if members is None:
-            members = self._members[pool.id] = self._allocated(pool)
-        changed = dict(members)
-        for name, groups in _groups_of(device).items():
-            if not _goes_with(members.get(name), groups):
-                return None
-            changed[name] = _added(members.get(name), groups)
-        self._members[pool.id] = changed
-        before = members
+        """Add a device; return how to undo it, None if it does not go with the others."""
+        before = self._common.get(pool.id)
+        if before is None:
+            before = self._common[pool.id] = self._of_allocated(pool)
+        of_sets = _groups_of(device)
+        if any(not before.get(name, groups) & groups for name, groups in of_sets.items()):
+            return None
+        changed = {name: _added(before.get(name), groups) for name, groups in of_sets.items()}
+        self._common[pool.id] = before | changed
 
         def undo() -> None:
-            self._members[pool.id] = before
+            self._common[pool.id] = before
 
         return undo
 
-    def _allocated(self, pool: Pool) -> dict[str, Members]:
-        members: dict[str, Members] = {}
+    def _of_allocated(self, pool: Pool) -> dict[str, Groups]:
+        common: dict[str, Groups] = {}
         for device in (*pool.devices, *pool.unreachable):
             if self._state.is_allocated(device.id):
                 for name, groups in _groups_of(device).items():
-                    members[name] = _added(members.get(name), groups)
-        return members
+                    common[name] = _added(common.get(name), groups)
+        return common
 
 
-def _groups_of(device: PoolDevice) -> Mapping[str, frozenset[str]]:
+def _groups_of(device: PoolDevice) -> Mapping[str, Groups]:
     """Return the groups of a device by counter set."""
     return {
-        consumption.counter_set: frozenset(consumption.compatibility_groups)
+        consumption.counter_set: frozenset(consumption.compatibility_groups) or _NONE
         for consumption in device.device.consumes_counters
     }
