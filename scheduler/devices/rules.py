@@ -37,11 +37,7 @@ from scheduler.devices.pools import (
     targets_node_or_has_counters,
 )
 from scheduler.devices.requests import AllocationError
-from scheduler.devices.results import (
-    ResultRules,
-    configuration_by_request,
-    configuration_once,
-)
+from scheduler.devices.results import ResultRules, configuration_by_request, configuration_once
 from scheduler.devices.selectors import LIST_TYPE_ATTRIBUTES, SelectorError
 
 if TYPE_CHECKING:
@@ -147,6 +143,7 @@ def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
 def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
     has_lists, has_groups = LIST_TYPE_ATTRIBUTES in gates, COMPATIBILITY_GROUPS in gates
     is_fractional, is_derived = FRACTIONAL_CAPACITY in gates, DERIVED_ATTRIBUTES in gates
+    has_optional = OPTIONAL_NODE_OPERATIONS in gates
     return _RULES_OF_1_36._replace(
         match=CommonElement if has_lists else EqualValues,
         distinct=DisjointElements if has_lists else AllValuesDistinct,
@@ -161,15 +158,9 @@ def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
         pools=POOLS_OF_1_36._replace(is_relevant=targets_node),
         is_known=_always if has_groups else _has_no_groups,
         checks_groups=has_groups,
-        supports=(_declares_what_it_needs if OPTIONAL_NODE_OPERATIONS in gates else _needs_nothing),
+        supports=_declares_what_it_needs if has_optional else _needs_nothing,
         needs_declaration=True,
     )
-
-
-def _own(
-    verdicts: SelectorVerdicts, request: Request, device: PoolDevice, name: str
-) -> DeviceAttribute | None:
-    return attribute_of(device, name)
 
 
 def _derived_or_own(
@@ -191,10 +182,6 @@ def _device_of_slice(device: PoolDevice, number: int) -> PoolDevice:
     return PoolDevice(device.slice, devices[number]) if number < len(devices) else device
 
 
-def _all_pools(node_pools: NodePools) -> tuple[int, Pool | None]:
-    return len(node_pools.devices), None
-
-
 def _up_to_invalid_pool(node_pools: NodePools) -> tuple[int, Pool | None]:
     """Return the devices before the first invalid pool, which ends the search (v1.34)."""
     count = 0
@@ -205,22 +192,10 @@ def _up_to_invalid_pool(node_pools: NodePools) -> tuple[int, Pool | None]:
     return count, None
 
 
-def _itself(alternatives: Sequence[Request], request: Request) -> Request:
-    return request
-
-
-def _first(alternatives: Sequence[Request], request: Request) -> Request:
-    return alternatives[0]
-
-
 def _first_of_two(alternatives: Sequence[Request], request: Request) -> Request:
     """Return the first of two alternatives if both are for all devices (up to v1.35)."""
     is_second = request is alternatives[min(1, len(alternatives) - 1)]
     return alternatives[0] if is_second and alternatives[0].wants_all else request
-
-
-def _has_known_effect(taint: DeviceTaint) -> bool:
-    return taint.effect in ("NoExecute", "NoSchedule")
 
 
 def _always(*args: object) -> bool:
@@ -248,23 +223,21 @@ def _declares_what_it_needs(node: Node, part: ResourceSlice) -> bool:
 
 
 POOLS_OF_1_36: Final = PoolRules(targets_node_or_has_counters, Slices.whole_pool, by_name)
-_POOLS_OF_1_35: Final = POOLS_OF_1_36._replace(order=attached_last)
-_POOLS_OF_1_34: Final = PoolRules(targets_node, Slices.pool_on_node, attached_last)
 
 _RULES_OF_1_36: Final = DeviceRules(
     match=EqualValues,
     distinct=LastValuesDistinct,
-    attribute=_own,
+    attribute=lambda verdicts, request, device, name: attribute_of(device, name),
     refuses_derived=False,
     limits_requests=False,
     named=lambda request, alternative: ("subrequest", alternative.name),
     status_gates=BINDING_CONDITIONS,
     starts_over=False,
-    reach=_all_pools,
+    reach=lambda node_pools: (len(node_pools.devices), None),
     ends_at_timeout=True,
-    selects_as=_itself,
-    goes_on_as=_itself,
-    keeps_away=_has_known_effect,
+    selects_as=lambda alternatives, request: request,
+    goes_on_as=lambda alternatives, request: request,
+    keeps_away=lambda taint: taint.effect in ("NoExecute", "NoSchedule"),
     # As upstream: pools of two drivers with one name are mixed.
     counters_key=lambda pool, device: pool.id.pool,
     counter_sets=lambda pool, device: pool.counter_sets.values(),
@@ -285,8 +258,8 @@ _RULES_OF_1_36: Final = DeviceRules(
 _RULES_OF_1_35: Final = _RULES_OF_1_36._replace(
     ends_at_timeout=False,
     selects_as=_first_of_two,
-    goes_on_as=_first,
-    pools=_POOLS_OF_1_35,
+    goes_on_as=lambda alternatives, request: alternatives[0],
+    pools=POOLS_OF_1_36._replace(order=attached_last),
     consumes=lambda state, device: state.has_device(device),
     rolls_back=False,
 )
@@ -311,7 +284,7 @@ _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
     reach=_up_to_invalid_pool,
     keeps_away=_always,
     results=_OLDEST_RULES_OF_1_35.results,
-    pools=_POOLS_OF_1_34,
+    pools=PoolRules(targets_node, Slices.pool_on_node, attached_last),
     named=lambda request, alternative: ("request", request.name),
     status_gates=frozenset({"DRAResourceClaimDeviceStatus"}),
     counters_key=lambda pool, device: device.slice.metadata.name,
