@@ -20,7 +20,7 @@ Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -63,11 +63,7 @@ from scheduler.plugins.dynamic_resources.binding_conditions import (
     is_ready_for_binding,
 )
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
-from scheduler.plugins.dynamic_resources.claim_changes import (
-    frees,
-    frees_if_deleted,
-    names_claim,
-)
+from scheduler.plugins.dynamic_resources.claim_changes import frees, frees_if_deleted, names_claim
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
@@ -104,19 +100,8 @@ if TYPE_CHECKING:
 _DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
 _RELEASED: Final = unresolvable("ResourceClaim unreserved for PodGroup")
 _DELETED: Final = unschedulable("deletion of ResourceClaim completed")
-
-
-class _Messages(NamedTuple):
-    """The statuses of PostFilter if it changes no claim."""
-
-    nothing_to_deallocate: Status
-    still_not_schedulable: Status
-
-
-_MESSAGES: Final = _Messages(
-    unschedulable("no new claims to deallocate"), unschedulable("still not schedulable")
-)
-_MESSAGES_OF_1_37: Final = _Messages(unschedulable(), unschedulable())
+_NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
+_STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
 
 
 _DEFAULT_BINDING_TIMEOUT_SECONDS: Final = 600.0
@@ -166,8 +151,9 @@ class DynamicResources(Plugin):
         is_newer = version >= SchedulerVersion.V1_37
         rules = RULES_OF_1_37 if is_newer else RULES_OF_1_36
         self._allocatable_rules: Final = rules if is_on else None
-        self._messages: Final = _MESSAGES_OF_1_37 if is_newer else _MESSAGES
         self._frees_devices: Final = frees_if_deleted if is_newer else frees
+        #: PostFilter gives no reason in 1.37 if it changes no claim.
+        self._gives_reasons: Final = not is_newer
         deletion = ActionType.DELETE if is_newer else ActionType.NONE
         #: By kind: which pods a change is about.
         self.pre_queueing_hints: Final = (
@@ -380,7 +366,7 @@ class DynamicResources(Plugin):
         if data is None:
             return None, error(CycleStateError(STATE))
         if not data.claims:
-            return None, self._messages.nothing_to_deallocate
+            return None, _NOTHING_TO_DEALLOCATE if self._gives_reasons else unschedulable()
         for entry in data.claims:
             users = [user.uid for user in entry.claim.status.reserved_for]
             if entry.is_unavailable and not entry.is_extended and users in ([], [pod.uid]):
@@ -392,7 +378,7 @@ class DynamicResources(Plugin):
             return None, _DELETED
         if await self._release_for_group(pod.pod):
             return None, _RELEASED
-        return None, self._messages.still_not_schedulable
+        return None, _STILL_NOT_SCHEDULABLE if self._gives_reasons else unschedulable()
 
     async def _release_for_group(self, pod: Pod) -> bool:
         """Take an allocated claim from the pod's group, if no member has a node.
