@@ -119,11 +119,6 @@ DEFAULT_FEATURES: Final = FeatureRegistry(ALL_FEATURES)
 _MISMATCH: Final = unresolvable("node(s) didn't match Pod's required features")
 
 
-def _mismatch(requirements: frozenset[str]) -> Status:
-    del requirements
-    return _MISMATCH
-
-
 def _named_mismatch(requirements: frozenset[str]) -> Status:
     """Return the text of 1.35, which knows a single feature that a pod can need."""
     names = ", ".join(sorted(requirements))
@@ -153,10 +148,8 @@ class NodeDeclaredFeatures(Plugin):
 
     def __init__(self) -> None:
         self._is_enabled: Final = DECLARED_FEATURES in self.handle.feature_gates
-        version = self.handle.version
-        self._features: Final = self.features.as_of(version)
-        is_named = version < SchedulerVersion.V1_36
-        self._mismatch: Final = _named_mismatch if is_named else _mismatch
+        self._features: Final = self.features.as_of(self.handle.version)
+        self._names_features: Final = self.handle.version < SchedulerVersion.V1_36
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods that need no feature, as most do."""
@@ -173,7 +166,7 @@ class NodeDeclaredFeatures(Plugin):
         requirements = state.read(_REQUIREMENTS)
         declared = nodes.derive(self._features.declared_by)
         lacking = declared.where(lambda has: has is None or not requirements <= has)
-        return reject(lacking, self._mismatch(requirements))
+        return reject(lacking, _named_mismatch(requirements) if self._names_features else _MISMATCH)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         if not self._is_enabled:

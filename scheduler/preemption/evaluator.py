@@ -80,8 +80,7 @@ class Evaluator:
         self._offset_and_num_candidates: Final = offset_and_num_candidates
         self._rules: Final = rules
         self._budgets: Final = Budgets(stops_at_first=handle.version >= SchedulerVersion.V1_37)
-        is_described = handle.version >= SchedulerVersion.V1_37
-        self._success: Final = _found_placement if is_described else _no_status
+        self._describes_success: Final = handle.version >= SchedulerVersion.V1_37
 
     async def preempt(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
@@ -99,7 +98,8 @@ class Evaluator:
         if status is not None:
             return None, status
         nominated = NominatingInfo(chosen.name, NominatingMode.OVERRIDE)
-        return PostFilterResult(nominated), self._success(chosen)
+        status = _found_placement(chosen) if self._describes_success else None
+        return PostFilterResult(nominated), status
 
     async def choose(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
@@ -240,10 +240,6 @@ def _is_terminating_by_preemption(pod: Pod) -> bool:
     return (
         target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
     )
-
-
-def _no_status(candidate: Candidate) -> None:
-    """Return no status of success: the rule up to 1.36."""
 
 
 def _found_placement(candidate: Candidate) -> Status:

@@ -196,22 +196,19 @@ def build_queueing_hint_map(
     `registered` are the events of the plugins that can reject pods (`Framework.registered_events`).
     """
     hint_map: dict[ClusterEvent, list[QueueingHintFunction]] = {}
-    added_events = _no_events if version >= SchedulerVersion.V1_37 else _taints_of_new_nodes
+    adds_taints = version < SchedulerVersion.V1_37
     for plugin, events in registered:
+        added = _taints_of_new_nodes(events) if adds_taints else ()
         depends_on = getattr(plugin, "hints_depend_on", None)
         always = QueueingHintFunction(plugin.name, _always_queue, _nothing)
         narrowing = getattr(plugin, "pre_queueing_hints", {})
-        for event, hint in (*events, *added_events(events)):
+        for event, hint in (*events, *added):
             narrow = narrowing.get(event.resource)
             function = (
                 QueueingHintFunction(plugin.name, hint, depends_on, narrow) if hint else always
             )
             hint_map.setdefault(event, []).append(function)
     return hint_map
-
-
-def _no_events(events: Sequence[ClusterEventWithHint]) -> Iterable[ClusterEventWithHint]:
-    return ()
 
 
 def _taints_of_new_nodes(events: Sequence[ClusterEventWithHint]) -> Iterable[ClusterEventWithHint]:

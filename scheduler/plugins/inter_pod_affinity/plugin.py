@@ -108,11 +108,10 @@ class InterPodAffinity(Plugin):
         self._hosts_apart: Final = _HOSTNAME_FAST_PATH in self.handle.feature_gates
         # Rules of terms with namespace selectors are valid until a namespace changes.
         self._namespaces_cursor = -1
-        version = self.handle.version
-        self._matches: Final = _match_any if version >= SchedulerVersion.V1_37 else _match_all
-        is_mended = version >= SchedulerVersion.V1_37
+        is_mended = self.handle.version >= SchedulerVersion.V1_37
+        self._matches: Final = _match_any if is_mended else _match_all
         self._selected: Final = _by_name if is_mended else _by_name_and_selector
-        looks_both_ways = version >= SchedulerVersion.V1_36
+        looks_both_ways = self.handle.version >= SchedulerVersion.V1_36
         self._after_pod_change: Final = (
             self.is_schedulable_after_pod_change
             if looks_both_ways
