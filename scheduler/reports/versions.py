@@ -126,15 +126,20 @@ def _reasons(
 
 
 def _nodes_to_compare(first: PodReport, report: PodReport) -> list[tuple[NodeVerdict, NodeVerdict]]:
-    """Return the verdicts on the chosen nodes, then on nodes that fit in one version only."""
-    before, after = ({node.name: node for node in each.nodes} for each in (first, report))
-    names = [each.choice.node for each in (first, report) if each.choice is not None]
-    names += [
-        name
-        for name, node in before.items()
-        if name in after and node.is_feasible != after[name].is_feasible
+    """Return the verdicts on the chosen nodes, then on nodes that fit in one version only.
+
+    A report on an error has no verdicts.
+    """
+    after = {node.name: node for node in report.nodes}
+    pairs = [(one, after[one.name]) for one in first.nodes if one.name in after]
+    chosen = [each.choice.node for each in (first, report) if each.choice is not None]
+    found = [pair for name in dict.fromkeys(chosen) for pair in pairs if pair[0].name == name]
+    found += [
+        (one, other)
+        for one, other in pairs
+        if one.name not in chosen and one.is_feasible != other.is_feasible
     ]
-    return [(before[name], after[name]) for name in [*dict.fromkeys(names)][:_NODES_MAX]]
+    return found[:_NODES_MAX]
 
 
 def _different_scores(one: NodeVerdict, other: NodeVerdict) -> list[tuple[str, int, int]]:

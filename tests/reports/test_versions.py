@@ -86,6 +86,7 @@ def preempting(*victims: str) -> PodReport:
         ),
         (GATED, FAILED, [("result", "SchedulingGates", "", "1.35: gated; 1.36: error")]),
         (FAILED, NOWHERE, [("result", "", "", "1.35: error; 1.36: unschedulable")]),
+        (on("n", A=3), FAILED, [("result", "", "", "1.35: scheduled; 1.36: error")]),
         (
             preempting("ns/a"),
             preempting("ns/b"),
