@@ -163,19 +163,9 @@ def build_core(
     gates, metrics = options.feature_gates, ports.metrics
     version = options.effective_version.scheduler
     informers = Informers(ports.factory, config.extenders, gates, version)
-    shared = _Shared(
-        ports,
-        informers,
-        cache or Cache(generic_workload=GENERIC_WORKLOAD in gates),
-        gates,
-        version,
-    )
-    profiles = build_profiles(
-        config,
-        shared.handle,
-        plugins=options.plugins,
-        version=options.effective_version.scheduler,
-    )
+    cache = cache or Cache(generic_workload=GENERIC_WORKLOAD in gates)
+    shared = _Shared(ports, informers, cache, options)
+    profiles = build_profiles(config, shared.handle, plugins=options.plugins, version=version)
     queue, stories = _queue(config, profiles, shared, options), PodStories()
     shared.queue = SchedulingQueue(queue, clock=ports.clock, stories=stories)
     cycle = _cycle_parts(config, shared, profiles, stories)
@@ -205,24 +195,19 @@ class _Shared:
     """The parts that exist before the first plugin. The handles of all profiles share them."""
 
     def __init__(
-        self,
-        ports: Ports,
-        informers: Informers,
-        cache: Cache,
-        gates: FeatureGates,
-        version: SchedulerVersion,
+        self, ports: Ports, informers: Informers, cache: Cache, options: SchedulerOptions
     ) -> None:
         self.ports: Final = ports
         self.informers: Final = informers
-        self.feature_gates: Final = gates
-        self.version: Final = version
+        self.feature_gates: Final = options.feature_gates
+        self.version: Final = options.effective_version.scheduler
         self.cache: Final = cache
-        self.uses_hints: Final = uses_queueing_hints(gates, version)
+        self.uses_hints: Final = uses_queueing_hints(self.feature_gates, self.version)
         self.pre_checks: Final = (
             None if self.uses_hints else PreChecks(cache.table, informers.lister(Namespace))
         )
         self.snapshot: Final = Snapshot()
-        counts_gated = version >= SchedulerVersion.V1_37
+        counts_gated = self.version >= SchedulerVersion.V1_37
         self.nominator: Final = Nominator(informers.find_pod, counts_gated=counts_gated)
         self.waiting_pods: Final = WaitingPods(ports.clock, ports.metrics)
         self.pods_in_pre_bind: Final = PodsInPreBind()
