@@ -1,16 +1,22 @@
 """The default plugins of a profile, and the changes a profile makes to them.
 
+`default_plugins.json` has them in the order in which they are called, with their weights; a plugin
+may have a feature gate, and a row may be for the versions 1.`since` to 1.`until`. Users'
+preferences have weight 2; taints have 3, because they reserve whole groups of nodes. Deallocating
+an idle claim is better than evicting a running pod, so DynamicResources is before
+DefaultPreemption.
 Source: `pkg/scheduler/apis/config/v1/default_plugins.go`.
 """
 
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.config.types import RESIZE_PREEMPTION, Plugin, Plugins, PluginSet
+from scheduler.config.types import Plugin, Plugins, PluginSet
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
@@ -21,69 +27,30 @@ _log: Final = logging.getLogger(__name__)
 #: Among disabled plugins: all default plugins.
 ALL_PLUGINS: Final = "*"
 
-#: The first plugins by version.
-_FIRST_OF_1_34: Final = ("SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName")
-_FIRST_OF_1_37: Final = ("SchedulingGates", "PrioritySort", "NodeName", "NodeUnschedulable")
-_FIRST: Final = {
-    SchedulerVersion.V1_34: _FIRST_OF_1_34,
-    SchedulerVersion.V1_35: _FIRST_OF_1_34,
-    SchedulerVersion.V1_36: _FIRST_OF_1_34,
-    SchedulerVersion.V1_37: _FIRST_OF_1_37,
-}
-#: The plugins after them, in the order in which they are called. Users' preferences have weight 2;
-#: taints have 3, because they reserve whole groups of nodes.
-_MULTI_POINT: Final = (
-    Plugin("TaintToleration", 3),
-    Plugin("NodeAffinity", 2),
-    Plugin("NodePorts"),
-    Plugin("NodeResourcesFit", 1),
-    Plugin("VolumeRestrictions"),
-    Plugin("NodeVolumeLimits"),
-    Plugin("VolumeBinding"),
-    Plugin("VolumeZone"),
-    Plugin("PodTopologySpread", 2),
-    Plugin("InterPodAffinity", 2),
-    Plugin("DefaultPreemption"),
-    Plugin("NodeResourcesBalancedAllocation", 1),
-    Plugin("ImageLocality", 1),
-    Plugin("DefaultBinder"),
-)
 
-#: Plugins that feature gates add at the end, in this order.
-_GATED: Final = (
-    ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
-    ("GangScheduling", (Plugin("GangScheduling"),)),
-    (
-        "TopologyAwareWorkloadScheduling",
-        (Plugin("TopologyPlacementGenerator"), Plugin("PodGroupPodsCount", 1)),
-    ),
-)
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    weight: int = 0
+    gate: str = ""
+    since: int = 0
+    until: int = max(SchedulerVersion)
 
-_FIT: Final = "NodeResourcesFit"
-_PREEMPTION: Final = "DefaultPreemption"
-#: By version; the plugin scores nodes since 1.35.
-_DYNAMIC_RESOURCES: Final = {
-    version: Plugin("DynamicResources", weight)
-    for version, weight in zip(SchedulerVersion, (0, 2, 2, 2), strict=True)
-}
+
+_TABLE: Final = msgspec.json.decode(
+    Path(__file__).with_name("default_plugins.json").read_bytes(), type=tuple[_Row, ...]
+)
 
 
 def default_plugins(
     gates: FeatureGates, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
 ) -> Plugins:
     """Return the default plugins under these feature gates, all by `multiPoint`."""
-    enabled = [Plugin(name) for name in _FIRST[version]]
-    for plugin in _MULTI_POINT:
-        if plugin.name == _FIT and RESIZE_PREEMPTION in gates:
-            enabled.append(Plugin("DeferredPodScheduling"))
-        if plugin.name == _PREEMPTION and "DynamicResourceAllocation" in gates:
-            # Deallocating an idle claim is better than evicting a running pod.
-            enabled.append(_DYNAMIC_RESOURCES[version])
-        enabled.append(plugin)
-    for gate, plugins in _GATED:
-        if gate in gates:
-            enabled += plugins
-    return Plugins(multi_point=PluginSet(enabled=tuple(enabled)))
+    enabled = tuple(
+        Plugin(row.name, row.weight)
+        for row in _TABLE
+        if row.since <= version <= row.until and (not row.gate or row.gate in gates)
+    )
+    return Plugins(multi_point=PluginSet(enabled=enabled))
 
 
 def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:

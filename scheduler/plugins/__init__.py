@@ -1,6 +1,6 @@
 """The in-tree plugins by name.
 
-To add a default plugin: its file, a line here, a line in `scheduler.config.default_plugins`.
+To add a default plugin: its file, a line here, a row in `scheduler/config/default_plugins.json`.
 """
 
 from __future__ import annotations
