@@ -38,7 +38,7 @@ class CapacityRules(NamedTuple):
     """The arithmetic of a version. Ranges count in a unit, which is in nano-units."""
 
     unit: Callable[[CapacityRequestPolicyRange], int]
-    #: Rounds an amount up to the least one plus a multiple of the step.
+    #: Rounds an amount up to the least one plus a multiple of the step; the last is the unit.
     rounded: Callable[[Amount, int, Quantity, int], Amount]
     #: True if a negative amount ends the search.
     refuses_negative: bool
