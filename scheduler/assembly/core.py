@@ -37,6 +37,7 @@ from scheduler.framework.events import POD_EVENTS, SCHEDULE_ATTEMPT_FAILURE
 from scheduler.metrics.exposition import ALL_METRICS
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.queue.queued_pod_info import POPPABLE, WAITING, Place
 from scheduler.queue.without_hints import PreChecks, events_without_hints
 from scheduler.runtime import PluginHandle, WaitingPods
 from scheduler.runtime.handle import run_in_parallel
@@ -67,6 +68,14 @@ if TYPE_CHECKING:
     from scheduler.runtime import Framework
     from scheduler.runtime.handle import DryRuns
     from scheduler.snapshot import PodInfo
+
+#: The places whose pods are counted down in the metric `unschedulable_pods` if they are deleted.
+_COUNTS_DELETED: Final[Mapping[SchedulerVersion, tuple[Place, ...]]] = {
+    SchedulerVersion.V1_34: (),
+    SchedulerVersion.V1_35: (),
+    SchedulerVersion.V1_36: WAITING,
+    SchedulerVersion.V1_37: (*WAITING, *POPPABLE),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +284,7 @@ def _queue(
         max_backoff_seconds=float(config.pod_max_backoff_seconds),
         max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
         gated_wait_anew=shared.version >= SchedulerVersion.V1_37,
-        counts_deleted=shared.version >= SchedulerVersion.V1_37,
+        counts_deleted=_COUNTS_DELETED[shared.version],
         metrics=shared.ports.metrics,
         pod_events=POD_EVENTS[shared.version],
         generic_workload=has_groups,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.api.dynamic_resources import ResourceSliceSpec
+from scheduler.api_calls.calls import POD_SCHEDULED
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.devices.rules import (
     BINDING_CONDITIONS,
@@ -35,6 +36,7 @@ _TAINTS: Final = "DRADeviceTaints"
 _POD_LEVEL_RESOURCES: Final = "PodLevelResources"
 _POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
 _RESIZE: Final = "InPlacePodVerticalScaling"
+_OBSERVED_GENERATION: Final = "PodObservedGenerationTracking"
 _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
 #: The field of a pod's group that the version does not have.
 _OTHER_GROUPS: Final = {
@@ -66,6 +68,10 @@ def _pod(pod: Pod, gates: FeatureGates, version: SchedulerVersion) -> Pod:
     status = pod.status
     if getattr(pod.spec, other := _OTHER_GROUPS[version]) is not None:
         pod = replace(pod, spec=replace(pod.spec, **{other: None}))
+    if _OBSERVED_GENERATION not in gates and not any(
+        known.type == POD_SCHEDULED and known.observed_generation for known in status.conditions
+    ):
+        pod = replace(pod, metadata=replace(pod.metadata, generation=0))
     if status.node_allocatable_resource_claim_statuses and NODE_ALLOCATABLE_RESOURCES not in gates:
         status = replace(status, node_allocatable_resource_claim_statuses=())
         pod = replace(pod, status=status)

@@ -116,6 +116,8 @@ class Executor:
         self._related: Final = _pod_group_only if is_new else _any_preemptor
         #: Before 1.36 victims are counted even if all are terminating.
         self._counts_terminating: Final = not is_new
+        #: Since 1.36 victims in the foreground are counted even if an eviction fails.
+        self._counts_failed: Final = is_new
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""
@@ -136,15 +138,19 @@ class Executor:
         if self._looks_at_deletions:
             victims = [v for v in victims if v.pod.metadata.deletion_timestamp is None]
         is_async = ASYNC_PREEMPTION in self._handle.feature_gates
-        if victims or not is_async or self._counts_terminating:
+        status = None
+        if is_async:
+            counts = bool(victims) or self._counts_terminating
+        else:
+            status = await self._make_room(candidate.name, preemptor, victims)
+            counts = status is None or self._counts_failed
+        if counts:
             self._handle.metrics.preemption_victims.observe(len(candidate.victims.pods))
-        if not is_async:
-            return await self._make_room(candidate.name, preemptor, victims)
-        if victims:
+        if victims and is_async:
             self._preempting.add(preemptor.uid)
             work = self._make_room_in_background(candidate.name, preemptor, victims)
             self._handle.spawn(work, f"preempt for {preemptor.key}")
-        return None
+        return status
 
     async def _make_room(
         self, node_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]

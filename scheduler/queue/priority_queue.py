@@ -69,6 +69,7 @@ from scheduler.queue.property_changes import is_pod_updated, pod_scheduling_prop
 from scheduler.queue.queued_pod_info import (
     NO_MOVES,
     POPPABLE,
+    WAITING,
     HintsSkipped,
     Move,
     Moves,
@@ -119,9 +120,8 @@ class PriorityQueue:
     `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
     `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
     backoff as `active`. `unschedulable_reasons` is upstream's metric `unschedulable_pods`: the
-    number of pods that wait because of a plugin, by plugin and profile. As upstream's up to 1.36,
-    it is not counted down for pods that are deleted while active or backing off; with
-    `counts_deleted` it is. `gated_wait_anew` is for the flush, see `UnschedulablePods`.
+    number of pods that wait because of a plugin, by plugin and profile, without those deleted at
+    the places `counts_deleted`. `gated_wait_anew` is for the flush, see `UnschedulablePods`.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class PriorityQueue:
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
         gated_wait_anew: bool = False,
-        counts_deleted: bool = False,
+        counts_deleted: Sequence[Place] = WAITING,
         moved_at_once: int = MOVED_AT_ONCE,
         pod_events: PodEvents = DEFAULT_POD_EVENTS,
     ) -> None:
@@ -272,7 +272,7 @@ class PriorityQueue:
         source = info.place
         self.pool_at[source].delete(info.key)
         info.place = Place.OUTSIDE
-        if self._counts_deleted or source not in POPPABLE:
+        if source in self._counts_deleted:
             self._count_reasons(info, -1)
         return _moves(Move(now, info, source, Place.OUTSIDE))
 

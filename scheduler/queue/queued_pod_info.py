@@ -31,8 +31,10 @@ class Place(enum.StrEnum):
 
 #: The places from which a pod can be popped.
 POPPABLE: Final = (Place.ACTIVE, Place.BACKOFF)
+#: The places of pods that wait for an event.
+WAITING: Final = (Place.UNSCHEDULABLE, Place.GATED)
 #: The places that a pod leaves after some time, if no event moves it before.
-_TIMED: Final = (Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+_TIMED: Final = (Place.BACKOFF, *WAITING)
 
 
 class QueuedPodInfo:

@@ -192,6 +192,12 @@ def test_gates_are_refused_as_the_version_refuses_them(
     assert str(raised.value) == error
 
 
+def test_a_gate_that_only_old_emulated_versions_turn_off_is_refused() -> None:
+    version = effective_version(["1.32"], [], SchedulerVersion.V1_34)
+    with pytest.raises(ConfigError, match=r"the old Portworx plugin are not built into kubesched$"):
+        enabled_gates({"CSIMigrationPortworx": False}, version)
+
+
 def test_before_min_compatibility_versions_the_refusal_does_not_name_one() -> None:
     version = effective_version(["1.32"], [], SchedulerVersion.V1_34)
     with pytest.raises(ConfigError, match=r"feature is PreAlpha at emulated version 1\.32$"):

@@ -1,18 +1,24 @@
 """NodeResourcesFit: the filter and its hints, beyond upstream's tables (`tests/upstream`)."""
 
+import msgspec
 import pytest
 
 from scheduler.api.core import (
+    Container,
     ContainerStatus,
     Node,
     Pod,
     PodStatus,
     ResourceRequirements,
 )
+from scheduler.config import SchedulerVersion
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
+from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, build, hint, rejected
+
+_, _, V1_36, V1_37 = SchedulerVersion
 
 
 def node(name: str = "n", *, cpu: str = "10m", pods: str = "32") -> Node:
@@ -47,6 +53,21 @@ def test_a_waiting_pod_needs_the_requests_of_its_spec_not_of_its_status() -> Non
     reported = Pod(wanting.metadata, wanting.spec, PodStatus(container_statuses=(given,)))
     assert PodInfo(reported).requests["cpu"] == 50
     assert not rejected(build(NodeResourcesFit), reported, snapshot_of([node()]))
+
+
+@pytest.mark.parametrize(("version", "fits"), [(V1_36, False), (V1_37, True)])
+def test_without_its_gate_a_sidecar_fits_nowhere(version: SchedulerVersion, *, fits: bool) -> None:
+    # The gate can be off only if an old version is emulated; 1.37 has none.
+    handle = FakeHandle(version=version, feature_gates=frozenset())
+    plugin = Registry([NodeResourcesFit]).create("NodeResourcesFit", None, handle)
+    assert isinstance(plugin, NodeResourcesFit)
+    sidecar = Container(name="s", restart_policy="Always")
+    with_sidecar = msgspec.structs.replace(
+        pod("1m"), spec=msgspec.structs.replace(pod("1m").spec, init_containers=(sidecar,))
+    )
+    found = rejected(plugin, with_sidecar, snapshot_of([node()]))
+    reason = "Pod has a restartable init container and the SidecarContainers feature is disabled"
+    assert found == ({} if fits else {"n": (UNRESOLVABLE, (reason,))})
 
 
 @pytest.mark.parametrize(

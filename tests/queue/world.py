@@ -26,6 +26,7 @@ from scheduler.queue import (
     QueueingHintFunction,
 )
 from scheduler.queue.active_queue import InFlightEvent
+from scheduler.queue.queued_pod_info import WAITING
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.pools import pods_of
 
@@ -184,7 +185,7 @@ class World:
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = 100,
         counts_gated: bool = False,
-        counts_deleted: bool = False,
+        counts_deleted: Sequence[Place] = WAITING,
         gated_wait_anew: bool = False,
         uses_hints: bool = True,
     ) -> None:

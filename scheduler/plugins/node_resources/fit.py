@@ -70,6 +70,11 @@ _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
 
 #: The gate of changes of requests while a pod runs.
 _RESIZE: Final = "InPlacePodVerticalScaling"
+#: The feature gate of init containers that go on running; off only if an old version is emulated.
+_SIDECARS: Final = "SidecarContainers"
+_NO_SIDECARS: Final = unresolvable(
+    "Pod has a restartable init container and the SidecarContainers feature is disabled"
+)
 
 #: The order in which shortages of these are named; all others follow by name.
 _NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
@@ -123,9 +128,15 @@ class NodeResourcesFit(Plugin):
         self._is_first: Final = self._has_devices and self.handle.version == SchedulerVersion.V1_34
         self._backed: Final = self._backed_in_1_34 if self._is_first else self._backed_by_devices
         self._absent: Final = _unlisted if self._is_first else self._backed_and_absent
+        self._refuses_sidecars: Final = (
+            self.handle.version < SchedulerVersion.V1_37
+            and _SIDECARS not in self.handle.feature_gates
+        )
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Store the pod's requests, and what a pod that waits for its resize has of them."""
+        if self._refuses_sidecars and any(map(resources.is_sidecar, pod.spec.init_containers)):
+            return _NO_SIDECARS
         state.write(_REQUESTS, pod.spec_requests)
         if waits_for_resize(pod.pod, self.handle.feature_gates):
             node = nodes.position(pod.spec.node_name)
@@ -133,6 +144,7 @@ class NodeResourcesFit(Plugin):
             for cached in held:
                 if cached.uid == pod.uid:
                     state.write(_HELD, cached.requests.resources)
+        return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that are short of a resource, each with all its shortages."""
