@@ -33,7 +33,7 @@ from scheduler.config import (
 from scheduler.cycle.attempt import CLEAR_NOMINATED_NODE, NOMINATES, Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
-from scheduler.framework.events import POD_EVENTS, SCHEDULE_ATTEMPT_FAILURE
+from scheduler.framework.events import SCHEDULE_ATTEMPT_FAILURE, pod_events
 from scheduler.metrics.exposition import ALL_METRICS
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -212,6 +212,7 @@ class _Shared:
         self.version: Final = options.effective_version.scheduler
         self.cache: Final = cache
         self.uses_hints: Final = uses_queueing_hints(self.feature_gates, self.version)
+        self.pod_events: Final = pod_events(self.feature_gates, self.version)
         self.pre_checks: Final = (
             None if self.uses_hints else PreChecks(cache.table, informers.lister(Namespace))
         )
@@ -286,7 +287,7 @@ def _queue(
         gated_wait_anew=shared.version >= SchedulerVersion.V1_37,
         counts_deleted=_COUNTS_DELETED[shared.version],
         metrics=shared.ports.metrics,
-        pod_events=POD_EVENTS[shared.version],
+        pod_events=shared.pod_events,
         generic_workload=has_groups,
         members_back_off=has_groups and options.members_back_off,
         uses_hints=shared.uses_hints,
@@ -378,7 +379,7 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
         feature_gates=cycle.feature_gates,
         on_corrupted=shared.ports.tasks.fail,
         metrics=metrics,
-        pod_events=POD_EVENTS[cycle.version],
+        pod_events=shared.pod_events,
         frees_assumed=cycle.version >= SchedulerVersion.V1_35,
         pre_checks=shared.pre_checks,
     )

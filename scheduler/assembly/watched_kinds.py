@@ -20,7 +20,11 @@ from scheduler.client.kinds import (
     kind_of_event,
     resource_named,
 )
-from scheduler.config import GENERIC_WORKLOAD, SchedulerVersion
+from scheduler.config import (
+    DYNAMIC_RESOURCE_ALLOCATION,
+    GENERIC_WORKLOAD,
+    SchedulerVersion,
+)
 from scheduler.devices.taint_rules import gate_of_rules
 from scheduler.framework.events import ActionType
 from scheduler.plugins import IN_TREE
@@ -41,6 +45,9 @@ _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 _GATES: Final[Mapping[str, str]] = {
     POD_GROUPS.key: GENERIC_WORKLOAD,
     WORKLOADS.key: GENERIC_WORKLOAD,
+    **dict.fromkeys(
+        ("deviceclasses", "resourceclaims", "resourceslices"), DYNAMIC_RESOURCE_ALLOCATION
+    ),
 }
 
 
@@ -59,8 +66,8 @@ class WatchedKind(NamedTuple):
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
-    The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups and
-    taint rules are left out without their feature gates. In-tree plugins require pod groups only if
+    The kinds of in-tree plugins are required, and those in a plugin's `required`. Kinds that need
+    a feature gate are left out without it. In-tree plugins require pod groups only if
     the server has the kind: without it there are no gangs. Upstream waits for ever. Raises
     `PluginSetupError` for a kind that cannot exist.
     """

@@ -16,6 +16,7 @@ from scheduler.config.load import default_config, load_config, load_text
 from scheduler.config.types import (
     API_VERSION,
     DEFAULT_FEATURE_GATES,
+    DYNAMIC_RESOURCE_ALLOCATION,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     KIND,
@@ -48,6 +49,7 @@ __all__ = [
     "DEFAULT_FEATURE_GATES",
     "DEFAULT_SCHEDULER_VERSION",
     "DEFAULT_VERSION",
+    "DYNAMIC_RESOURCE_ALLOCATION",
     "GANG_SCHEDULING",
     "GENERIC_WORKLOAD",
     "KIND",

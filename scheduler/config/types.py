@@ -48,6 +48,8 @@ FeatureGates = frozenset[str]
 POP_FROM_BACKOFF_Q: Final = "SchedulerPopFromBackoffQ"
 #: Plugins decide which events retry a pod. The gate is gone, and always on, since 1.37.
 QUEUEING_HINTS: Final = "SchedulerQueueingHints"
+#: Plugins allocate devices. Locked to on since 1.35.
+DYNAMIC_RESOURCE_ALLOCATION: Final = "DynamicResourceAllocation"
 #: Pods with a scheduling group are scheduled together with the other members of their group.
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 #: The gate of preemption for a pod on a node that wants more than the node has left.

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 
 class Devices:
-    """The devices that allocated claims have. As upstream a device is listed once."""
+    """The devices that allocated claims have. As upstream a device is listed once.
 
-    def __init__(self) -> None:
+    Without `has_shares` (the gate DRAConsumableCapacity) a share of a device is the whole device.
+    """
+
+    def __init__(self, *, has_shares: bool = True) -> None:
+        self._has_shares: Final = has_shares
         self.ids: Final[set[DeviceId]] = set()
         #: By share: its device.
         self.shares: Final[dict[str, DeviceId]] = {}
@@ -32,7 +36,7 @@ class Devices:
     def add(self, allocation: AllocationResult) -> None:
         for id, share_id, consumed in _results(allocation):
             self.changed.add(PoolId(id.driver, id.pool))
-            if share_id is None:
+            if share_id is None or not self._has_shares:
                 self.ids.add(id)
                 continue
             if share_id not in self.shares:
@@ -46,7 +50,7 @@ class Devices:
     def remove(self, allocation: AllocationResult) -> None:
         for id, share_id, consumed in _results(allocation):
             self.changed.add(PoolId(id.driver, id.pool))
-            if share_id is None:
+            if share_id is None or not self._has_shares:
                 self.ids.discard(id)
                 continue
             if self.shares.pop(share_id, None) is not None:

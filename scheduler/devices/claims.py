@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.devices.allocated import AllocatedState, Devices
+from scheduler.devices.rules import CONSUMABLE_CAPACITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +47,9 @@ class ClaimTracker:
         self._cursor = -1
         self._assumed: Final[dict[str, ResourceClaim]] = {}
         self._pending: Final[dict[str, _Pending]] = {}
-        self._devices: Final = Devices()
-        self._in_flight: Final = Devices()
+        has_shares = CONSUMABLE_CAPACITY in handle.feature_gates
+        self._devices: Final = Devices(has_shares=has_shares)
+        self._in_flight: Final = Devices(has_shares=has_shares)
         #: The devices of all claims as of the last call of `follow_informer`.
         self.allocated: Final = AllocatedState(self._devices, self._in_flight)
         #: By key: the claims whose devices are counted.

@@ -11,12 +11,14 @@ import enum
 import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
 
+from scheduler.config.types import DYNAMIC_RESOURCE_ALLOCATION
 from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.unstructured import Kind, Unstructured
+    from scheduler.config.types import FeatureGates
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -107,6 +109,8 @@ class PodEvents(NamedTuple):
     unscheduled: EventResource = EventResource.UNSCHEDULABLE_POD
     #: True if larger requests are an event.
     has_scale_up: bool = False
+    #: True if new claims of the pod are an event (DynamicResourceAllocation).
+    has_generated_claims: bool = True
 
     def event(self, action_type: ActionType) -> ClusterEvent:
         """Return the event of a pod without a node that is not the target."""
@@ -128,6 +132,12 @@ POD_EVENTS: Final = {
 }
 #: Those of 1.34 to 1.36.
 DEFAULT_POD_EVENTS: Final = PodEvents()
+
+
+def pod_events(gates: FeatureGates, version: SchedulerVersion) -> PodEvents:
+    """Return the events of pods in a version with these gates."""
+    has_claims = DYNAMIC_RESOURCE_ALLOCATION in gates
+    return POD_EVENTS[version]._replace(has_generated_claims=has_claims)
 
 
 class ClusterEvent(NamedTuple):

@@ -53,7 +53,10 @@ def pod_scheduling_properties_change(
             len(new.spec.tolerations) != len(old.spec.tolerations),
             ActionType.UPDATE_POD_TOLERATION,
         ),
-        (_generated_claims_changed(new, old), ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
+        (
+            pod_events.has_generated_claims and _generated_claims_changed(new, old),
+            ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+        ),
     )
     actions = [action for changed, action in changes if changed] or [ActionType.UPDATE]
     return [ClusterEvent(resource, action) for action in actions]

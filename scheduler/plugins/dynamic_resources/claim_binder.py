@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from scheduler.api.core import PodExtendedResourceClaimStatus
 from scheduler.api.dynamic_resources import FINALIZER
+from scheduler.devices.rules import BINDING_CONDITIONS
 from scheduler.framework.handle import (
     ObjectNotFoundError,
     WriteConflictError,
@@ -76,6 +77,7 @@ class ClaimBinder:
         self._claims: Final = claims
         self._timeout_seconds: Final = timeout_seconds
         self._texts: Final = binding_texts(handle.version)
+        self._has_conditions: Final = handle.feature_gates >= BINDING_CONDITIONS
 
     @property
     def _api(self) -> ResourceClaimWriter:
@@ -94,7 +96,8 @@ class ClaimBinder:
                 f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses",
                 self._handle.api.patch_claim_statuses(pod, data.reserved_statuses),
             )
-        if any(has_binding_conditions(state.claim) for state in data.claims):
+        has_conditions = any(has_binding_conditions(state.claim) for state in data.claims)
+        if has_conditions and self._has_conditions:
             self._handle.event_recorder.event(
                 pod,
                 type="Normal",
@@ -269,16 +272,21 @@ class ClaimBinder:
                 update = self._api.update(replace(claim, metadata=metadata))
                 claim = await _named(f"add finalizer to claim {key}", update)
             status = replace(claim.status, allocation=allocation)
-        if status.allocation is None:
-            raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
-        allocated = status.allocation
-        if allocated.allocation_timestamp is None:
-            now = datetime.fromtimestamp(int(self._handle.now()), UTC)
-            allocated = replace(allocated, allocation_timestamp=now)
-        status = replace(status, allocation=allocated, reserved_for=(*status.reserved_for, user))
+        if self._has_conditions:
+            status = replace(status, allocation=self._timed(status.allocation, key))
+        status = replace(status, reserved_for=(*status.reserved_for, user))
         change = "reservation" if allocation is None else "allocation and reservation"
         update = self._api.update_status(claim, replace(claim, status=status))
         return await _named(f"add {change} to claim {key}", update)
+
+    def _timed(self, allocation: AllocationResult | None, key: str) -> AllocationResult:
+        """Return an allocation with its time, from which on devices have to become ready."""
+        if allocation is None:
+            raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
+        if allocation.allocation_timestamp is not None:
+            return allocation
+        now = datetime.fromtimestamp(int(self._handle.now()), UTC)
+        return replace(allocation, allocation_timestamp=now)
 
     async def _with_newest(
         self,

@@ -37,11 +37,13 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.node_selectors import parse_node_selector
 from scheduler.api.resources import is_extended_resource_name
+from scheduler.config.types import DYNAMIC_RESOURCE_ALLOCATION
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
+from scheduler.devices.rules import BINDING_CONDITIONS
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CLAIM_STATUSES, CycleStateError
 from scheduler.framework.events import (
@@ -84,7 +86,12 @@ from scheduler.plugins.dynamic_resources.pod_group_claims import (
     PodOwners,
 )
 from scheduler.plugins.dynamic_resources.scoring import no_scores, scores, scores_by_position
-from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, ClaimState, StateData
+from scheduler.plugins.dynamic_resources.state import (
+    STATE,
+    ClaimState,
+    StateData,
+    claims_of_group,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -100,6 +107,7 @@ if TYPE_CHECKING:
 _DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
 _RELEASED: Final = unresolvable("ResourceClaim unreserved for PodGroup")
 _DELETED: Final = unschedulable("deletion of ResourceClaim completed")
+_DISABLED: Final = unschedulable("plugin disabled")
 _NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 _STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
 
@@ -121,7 +129,11 @@ _SCORES: Final = {
 
 
 class DynamicResources(Plugin):
-    """Allocate devices for the claims of pods."""
+    """Allocate devices for the claims of pods.
+
+    Without the gate DynamicResourceAllocation a profile may still name the plugin, which then does
+    nothing.
+    """
 
     only_ranks = True
     ignores_resizes = True
@@ -131,6 +143,7 @@ class DynamicResources(Plugin):
 
     def __init__(self) -> None:
         version = self.handle.version
+        self._is_enabled: Final = DYNAMIC_RESOURCE_ALLOCATION in self.handle.feature_gates
         self._scores: Final = _SCORES.get(version, scores)
         has_implicit = version >= SchedulerVersion.V1_35
         self._makes_requests: Final = extended_requests if has_implicit else requests_by_container
@@ -182,6 +195,8 @@ class DynamicResources(Plugin):
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Reject a pod unless all its claims exist."""
+        if not self._is_enabled:
+            return None
         try:
             self._claims_of(pod.pod)
         except ClaimError as failure:
@@ -191,12 +206,14 @@ class DynamicResources(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Collect the claims and check them; skip pods without claims."""
         state.write(STATE, StateData())
+        if not self._is_enabled:
+            return skip()
         try:
             claims = self._claims_of(pod.pod)
         except ClaimError as failure:
             return unresolvable(str(failure))
         data = StateData(list(map(ClaimState, claims)))
-        group_claims = _group_claims(state)
+        group_claims = claims_of_group(state)
         self._add_extended_claim(data, pod)
         try:
             entries = [e for e in pod.spec.resource_claims if claim_referenced_by(pod.pod, e)]
@@ -341,7 +358,8 @@ class DynamicResources(Plugin):
 
     def _is_late(self, claim: ResourceClaim) -> bool:
         """Return True if devices of an allocated claim have failed or are not ready in time."""
-        if claim.status.allocation is None:
+        has_conditions = self.handle.feature_gates >= BINDING_CONDITIONS
+        if claim.status.allocation is None or not has_conditions:
             return False
         try:
             is_ready = is_ready_for_binding(claim)
@@ -360,6 +378,8 @@ class DynamicResources(Plugin):
         several claims; here it is the first. Fails, with upstream's text, if PreFilter did not run,
         because another plugin's PreFilter rejected the pod.
         """
+        if not self._is_enabled:
+            return None, _DISABLED
         if pod.spec.node_name and self.name in state.skip_filter_plugins:
             return None, unschedulable()
         data = state.find(STATE)
@@ -411,7 +431,7 @@ class DynamicResources(Plugin):
         Raises `DynamicResourcesError` if Filter has found none.
         """
         data = state.read(STATE)
-        to_allocate, group_claims = data.to_allocate, _group_claims(state)
+        to_allocate, group_claims = data.to_allocate, claims_of_group(state)
         data.reserved_statuses = pod.pod.status.node_allocatable_resource_claim_statuses
         for entry in data.claims:
             if entry.pending is not None:
@@ -466,7 +486,7 @@ class DynamicResources(Plugin):
         data = state.find(STATE)
         if data is None:
             return
-        tracker, group_claims = self._devices.claims, _group_claims(state)
+        tracker, group_claims = self._devices.claims, claims_of_group(state)
         for entry in data.claims:
             claim = entry.claim
             if tracker.remove_pending_allocation(entry.uid, force=False):
@@ -495,6 +515,8 @@ class DynamicResources(Plugin):
         await self._binder.bind(state.read(STATE), pod.pod, node_name)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
+        if not self._is_enabled:
+            return []
         add_or_update = ActionType.ADD | ActionType.UPDATE
         node_change = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         pod_change = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -568,18 +590,3 @@ class DynamicResources(Plugin):
         if reference.must_be_own:
             self._owners.ensure_is_for_pod(pod, claim)
         return claim
-
-
-def _group_claims(state: CycleState) -> set[str]:
-    """Return the claims that members have reserved in the cycle of the group.
-
-    Outside of such a cycle the set is new and empty.
-    """
-    of_group = state.pod_group_state
-    if of_group is None:
-        return set()
-    keys = of_group.find(GROUP_CLAIMS)
-    if keys is None:
-        keys = set()
-        of_group.write(GROUP_CLAIMS, keys)
-    return keys

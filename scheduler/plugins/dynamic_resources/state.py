@@ -6,7 +6,7 @@ Source: `stateData` and `claimStore` in `pkg/scheduler/framework/plugins/dynamic
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.framework.cycle_state import StateKey
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scheduler.devices.allocator import Allocator
     from scheduler.devices.pools import NodePools
     from scheduler.devices.requests import ClaimAllocation
+    from scheduler.framework.cycle_state import CycleState
     from scheduler.plugins.dynamic_resources.extended_resources import ExtendedRequests
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
@@ -150,7 +151,22 @@ class StateData:
 
 
 #: In the state of the cycle of a pod group: the uids of the claims that its members have reserved.
-GROUP_CLAIMS = StateKey[set[str]]("DynamicResources")
+_OF_GROUP: Final = StateKey[set[str]]("DynamicResources")
 
 #: Later extension points fail without this state.
-STATE = StateKey[StateData]("DynamicResources")
+STATE: Final = StateKey[StateData]("DynamicResources")
+
+
+def claims_of_group(state: CycleState) -> set[str]:
+    """Return the uids of the claims that members have reserved in the cycle of the group.
+
+    Outside of such a cycle the set is new and empty.
+    """
+    of_group = state.pod_group_state
+    if of_group is None:
+        return set()
+    uids = of_group.find(_OF_GROUP)
+    if uids is None:
+        uids = set()
+        of_group.write(_OF_GROUP, uids)
+    return uids
