@@ -15,11 +15,22 @@ from scheduler.api.core import (
     PodResourceClaimStatus,
     PodSchedulingGroup,
 )
-from scheduler.api.dynamic_resources import ClaimError, ResourceClaim
+from scheduler.api.dynamic_resources import (
+    ClaimError,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
 from scheduler.api.pod_groups import PodGroup, PodGroupSpec, PodGroupStatus
-from scheduler.plugins.dynamic_resources.pod_group_claims import PodGroupOwners
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.framework import CycleState, NodeToStatus
+from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from scheduler.plugins.dynamic_resources.pod_group_claims import WORKLOAD_CLAIMS, PodGroupOwners
+from scheduler.plugins.dynamic_resources.state import STATE, ClaimState, StateData
+from scheduler.runtime.registry import Registry
+from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
-from tests.plugins.devices import by_name, by_template, lister, make_claim
+from tests.plugins.devices import ALLOCATION, by_name, by_template, lister, make_claim
 
 
 def member(group: str | None = "g") -> Pod:
@@ -28,17 +39,23 @@ def member(group: str | None = "g") -> Pod:
     return replace(pod, spec=replace(pod.spec, scheduling_group=of_group))
 
 
+def group_with(
+    *claims: PodResourceClaim, statuses: Sequence[PodResourceClaimStatus] = ()
+) -> PodGroup:
+    return PodGroup(
+        ObjectMeta(name="g", namespace="default", uid="group-uid"),
+        PodGroupSpec(resource_claims=claims),
+        PodGroupStatus(resource_claim_statuses=tuple(statuses)),
+    )
+
+
 def owners(
     *claims: PodResourceClaim,
     statuses: Sequence[PodResourceClaimStatus] = (),
     scheduled: int | None = None,
 ) -> PodGroupOwners:
     """The owners in a cluster with one pod group, which names these claims."""
-    group = PodGroup(
-        ObjectMeta(name="g", namespace="default", uid="group-uid"),
-        PodGroupSpec(resource_claims=claims),
-        PodGroupStatus(resource_claim_statuses=tuple(statuses)),
-    )
+    group = group_with(*claims, statuses=statuses)
     handle = FakeHandle(listers={"podgroups": lister([group])})
     if scheduled is not None:
         state = SimpleNamespace(scheduled_pods_count=scheduled)
@@ -128,9 +145,37 @@ def test_claims_are_released_by_a_group_without_members_on_nodes(
 ) -> None:
     made = [PodResourceClaimStatus(name=n, resource_claim_name=c) for n, c in statuses.items()]
     named = owners(by_name(entry="x"), by_template(), statuses=made, scheduled=scheduled)
-    assert named.claims_to_release(member(group)) == [(name, "group-uid") for name in released]
+    found = [(reference.name, uid) for reference, uid in named.claims_to_release(member(group))]
+    assert found == [(name, "group-uid") for name in released]
 
 
-def test_a_claim_that_is_not_yet_made_cannot_be_released() -> None:
+def test_claims_are_released_up_to_the_first_that_is_not_yet_made() -> None:
+    claims = owners(by_name(entry="x"), by_template()).claims_to_release(member())
+    assert next(claims) == (("claim", False), "group-uid")
     with pytest.raises(ClaimError, match="PodGroup default/g: ResourceClaim not created yet"):
-        owners(by_template()).claims_to_release(member())
+        next(claims)
+
+
+@pytest.mark.parametrize(("owner", "is_released"), [("group-uid", True), ("other", False)])
+async def test_a_claim_from_a_template_is_released_if_the_group_is_its_owner(
+    owner: str, *, is_released: bool
+) -> None:
+    user = ResourceClaimConsumerReference("scheduling.k8s.io", "podgroups", "g", "group-uid")
+    claim = owned("PodGroup", "g", owner, "scheduling.k8s.io/v1alpha2")
+    status = ResourceClaimStatus(allocation=ALLOCATION, reserved_for=(user,))
+    claim = replace(claim, status=status)
+    made = PodResourceClaimStatus(name="devices", resource_claim_name="claim")
+    handle = FakeHandle(
+        listers={
+            "resourceclaims": lister([claim]),
+            "podgroups": lister([group_with(by_template(), statuses=[made])]),
+        },
+        feature_gates=DEFAULT_FEATURE_GATES | {WORKLOAD_CLAIMS},
+    )
+    plugin = Registry([DynamicResources]).create("DynamicResources", None, handle)
+    assert isinstance(plugin, DynamicResources)
+    state = CycleState()
+    state.write(STATE, StateData([ClaimState(claim)]))
+    await plugin.post_filter(state, PodInfo(member()), NodeToStatus((), {}))
+    written = [verb for verb, _ in handle.api.resource_claims.written]
+    assert written == (["release"] if is_released else [])

@@ -33,6 +33,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
     claim_referenced_by,
     is_claim_for_extended_resources,
+    is_controlled_by,
     is_dra_extended_resource_name,
 )
 from scheduler.api.node_selectors import parse_node_selector
@@ -405,10 +406,12 @@ class DynamicResources(Plugin):
 
         Raises ClaimError.
         """
-        for name, uid in self._owners.claims_to_release(pod):
+        for (name, must_be_own), uid in self._owners.claims_to_release(pod):
             claim = self._devices.claims.get(name, pod.metadata.namespace)
             if claim is None:
                 raise ClaimError(f'could not find ResourceClaim "{pod.metadata.namespace}/{name}"')
+            if must_be_own and not is_controlled_by(claim, uid):
+                continue
             is_held = claim.status.allocation is not None and self._owners.is_reserved(pod, claim)
             if is_held and await self._binder.release(claim, uid):
                 return True

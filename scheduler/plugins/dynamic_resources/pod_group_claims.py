@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api.dynamic_resources import (
     ClaimError,
+    ClaimReference,
     ResourceClaimConsumerReference,
     ensure_is_for_pod,
     is_controlled_by,
@@ -19,6 +20,8 @@ from scheduler.api.dynamic_resources import (
 from scheduler.api.pod_groups import PodGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scheduler.api.core import Pod, PodResourceClaim
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.framework.handle import Handle
@@ -46,9 +49,9 @@ class PodOwners:
         metadata = pod.metadata
         return ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
 
-    def claims_to_release(self, pod: Pod) -> list[tuple[str, str]]:
-        """Return the claims that PostFilter takes from the pod's group: name, and its uid."""
-        return []
+    def claims_to_release(self, pod: Pod) -> Iterator[tuple[ClaimReference, str]]:
+        """Yield the claims that PostFilter takes from the pod's group, and the group's uid."""
+        return iter(())
 
 
 class PodGroupOwners(PodOwners):
@@ -96,31 +99,38 @@ class PodGroupOwners(PodOwners):
                 )
         return super().user(pod, entry)
 
-    def claims_to_release(self, pod: Pod) -> list[tuple[str, str]]:
-        """Return the claims of a group without members on nodes; raises ClaimError."""
+    def claims_to_release(self, pod: Pod) -> Iterator[tuple[ClaimReference, str]]:
+        """Yield the claims of a group without members on nodes; raises ClaimError."""
         group = pod.spec.scheduling_group
         if group is None:
-            return []
+            return
         state = self._handle.pod_group(f"{pod.metadata.namespace}/{group.pod_group_name}")
         if state is not None and state.scheduled_pods_count:
-            return []
+            return
         stored = self._group_named(group.pod_group_name, pod)
-        names = (self._claim_name(stored, claim) for claim in stored.spec.resource_claims)
-        return [(name, stored.metadata.uid) for name in names if name is not None]
-
-    def _claim_name(self, group: PodGroup, claim: PodResourceClaim) -> str | None:
-        if claim.resource_claim_name is not None:
-            return claim.resource_claim_name
-        for status in group.status.resource_claim_statuses:
-            if status.name == claim.name:
-                return status.resource_claim_name
-        raise ClaimError(f"PodGroup {_key(group)}: ResourceClaim not created yet")
+        for claim in stored.spec.resource_claims:
+            reference = claim_of_group(stored, claim)
+            if reference is not None:
+                yield reference, stored.metadata.uid
 
     def _group_named(self, name: str, pod: Pod) -> PodGroup:
         group = self._handle.lister(PodGroup).get(name, pod.metadata.namespace)
         if group is None:
             raise ClaimError(f'podgroup.scheduling.k8s.io "{name}" not found')
         return group
+
+
+def claim_of_group(group: PodGroup, entry: PodResourceClaim) -> ClaimReference | None:
+    """Return the claim of an entry of a group; None if no claim is needed. Raises ClaimError."""
+    if entry.resource_claim_name is not None:
+        return ClaimReference(entry.resource_claim_name, must_be_own=False)
+    if entry.resource_claim_template_name is None:
+        raise ClaimError(f"PodGroup {_key(group)}, spec.resourceClaim {entry.name}: {_UNSUPPORTED}")
+    for status in group.status.resource_claim_statuses:
+        if status.name == entry.name:
+            made = status.resource_claim_name
+            return ClaimReference(made, must_be_own=True) if made is not None else None
+    raise ClaimError(f"PodGroup {_key(group)}: ResourceClaim not created yet")
 
 
 def _key(group: PodGroup) -> str:
