@@ -208,6 +208,10 @@ def test_devices_of_v1_36_take_what_they_stand_for(
         nodeAllocatableResourceMappings={"cpu": {"capacityKey": "cores"}},
     )
     assert filtered(to_allocate(), by_cores, version=V1_36) == (None, ())
+    # The node needs room for the pod nevertheless, whatever NodeResourcesFit does.
+    other = make_pod("other", node_name="n", requests={"cpu": "3500m"})
+    verdict, _ = filtered(to_allocate(), by_cores, version=V1_36, others=[other])
+    assert verdict == (UNSCHEDULABLE, ("Insufficient cpu",))
 
 
 @pytest.mark.parametrize(

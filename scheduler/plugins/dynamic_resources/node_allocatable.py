@@ -148,15 +148,16 @@ class NodeAllocatable:
 
     def _footprint_of(self, allocation: NodeAllocation | None, node: Node) -> _Footprint:
         used_by = self._containers()
+        found = [(c, self._taken(c, result, node)) for c, result in self._results(allocation)]
+        taking = [(claim, taken) for claim, taken in found if taken]
+        if not taking:
+            return _Footprint((), {})
         statuses = []
-        for claim, result in self._results(allocation):
-            taken = self._taken(claim, result, node)
-            status = self.rules.status(claim, taken) if taken else None
+        for claim, taken in taking:
+            status = self.rules.status(claim, taken)
             if status is not None:
                 statuses.append(replace(status, containers=tuple(used_by.get(claim.key, ()))))
         statuses.sort(key=lambda status: status.resource_claim_name)
-        if not statuses:
-            return _Footprint((), {})
         for status in statuses if self.rules.needs_container else ():
             if not status.containers:
                 text = "node-allocatable resource claim not referenced by any container within the"
