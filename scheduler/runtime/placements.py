@@ -58,8 +58,9 @@ class Placements:
             return [parent]
         (plugin,) = self._plugins["placement_generate"]
         try:
-            with self.meter.plugin(state, plugin.name, "PlacementGenerate"):
+            with self.meter.plugin(state, plugin.name, "PlacementGenerate") as timing:
                 placements = plugin.generate_placements(state, group, parent)
+                timing.status = placements if isinstance(placements, Status) else None
         except FilterPausedError:
             raise
         except Exception as failure:  # noqa: BLE001 - code of a plugin
@@ -100,10 +101,10 @@ class Placements:
         name = plugin.name
         step = "running PlacementScore plugins"
         try:
-            with self.meter.plugin(state, name, "PlacementScore"):
-                scores = [
-                    plugin.score_placement(state, group, assignment) for assignment in assignments
-                ]
+            scores = []
+            for assignment in assignments:
+                with self.meter.plugin(state, name, "PlacementScore"):
+                    scores.append(plugin.score_placement(state, group, assignment))
             if hasattr(plugin, "normalize_placement_score"):
                 step = "running NormalizePlacementScore on PlacementScore plugins"
                 with self.meter.plugin(state, name, "PlacementScoreExtensionNormalize"):
