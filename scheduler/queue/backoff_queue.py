@@ -20,7 +20,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from scheduler.queue.heap import Heap
-from scheduler.queue.queued_pod_info import Place
+from scheduler.queue.queued_pod_info import POPPABLE, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +51,8 @@ class BackoffQueue:
         pops_early: bool = True,
     ) -> None:
         self.pops_early: Final = pops_early
+        #: The places from which a pod may be popped: it reaches them through PreEnqueue.
+        self.poppable: Final = POPPABLE if pops_early else (Place.ACTIVE,)
         self._aligned: Final = _align_to_window if pops_early else _unaligned
         self._initial_seconds: Final = initial_backoff_seconds
         self._max_seconds: Final = max_backoff_seconds

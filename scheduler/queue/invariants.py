@@ -6,7 +6,6 @@ import itertools
 from typing import TYPE_CHECKING, Protocol
 
 from scheduler.queue.active_queue import UntrackedInFlight
-from scheduler.queue.queued_pod_info import POPPABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +87,7 @@ def _complaints_about(info: QueuedPodInfo, queue: QueueParts) -> Iterator[str]:
         yield f"{info.key} is not where it should be: {info.place}"
     if info.uid in queue.in_flight and not isinstance(queue.in_flight, UntrackedInFlight):
         yield f"{info.key} is in flight and {info.place}"
-    if info.is_gated and info.place in POPPABLE:
+    if info.is_gated and info.place in queue.backoff_q.poppable:
         yield f"{info.key} is gated by {info.gating_plugin}, but can be popped"
     nominated = queue.nominator.nominated_pod(info.uid)
     if nominated is not None and nominated is not info.pod_info:

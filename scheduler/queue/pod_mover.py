@@ -60,8 +60,6 @@ class PodMover:
         self._backoff_q: Final = backoff_q
         self._gate: Final = gate
         self._nominator: Final = nominator
-        #: The places that pods reach through PreEnqueue.
-        self._gated: Final = POPPABLE if backoff_q.pops_early else frozenset({Place.ACTIVE})
 
     def target_of(self, info: QueuedPodInfo, strategy: QueueingStrategy, now: float) -> Place:
         """Return where a strategy leads. A pod whose backoff is over becomes active at once."""
@@ -108,11 +106,11 @@ class PodMover:
         moves: list[Move] = []
         arrivals: Counter[Place] = Counter()
         run_pre_enqueue_plugins, pool_at = self._gate.run_pre_enqueue_plugins, self._pool_at
-        gated = self._gated
+        poppable = self._backoff_q.poppable
         logs, nominates = _log.isEnabledFor(V5), event_label in _NOMINATING
         for info, target, answers in wanted:
             source, failure = info.place, None
-            if pre_enqueue and target in gated:
+            if pre_enqueue and target in poppable:
                 failure = run_pre_enqueue_plugins(info)
                 if info.gating_plugin:
                     target = Place.GATED

@@ -205,10 +205,9 @@ class PriorityQueue:
         info = QueuedPodInfo(pod, timestamp=now)
         self.nominator.enter(pod)
         queued = self.find(info.key)
+        label = self._pod_events.label(ActionType.ADD)
         if queued is None:
-            return _moves(
-                self._move(info, Place.ACTIVE, self._pod_events.label(ActionType.ADD), now)
-            )
+            return _moves(self._move(info, Place.ACTIVE, label, now))
         # A pod of the same name, whose place it takes over; it stays if it cannot enter anew.
         info.place = queued.place
         passes = queued.place in POPPABLE
@@ -216,15 +215,7 @@ class PriorityQueue:
             self._gate.run_pre_enqueue_plugins(info)
             if info.is_gated:
                 return NO_MOVES
-        return _moves(
-            self._move(
-                info,
-                Place.ACTIVE,
-                self._pod_events.label(ActionType.ADD),
-                now,
-                pre_enqueue=not passes,
-            )
-        )
+        return _moves(self._move(info, Place.ACTIVE, label, now, pre_enqueue=not passes))
 
     def update(self, old: Pod, new: PodInfo, now: float) -> Moves:
         """Replace a pod that has changed.
@@ -252,14 +243,17 @@ class PriorityQueue:
                 return NO_MOVES
             label, strategy = self._pod_events.label(ActionType.UPDATE), _AFTER_BACKOFF
             return _moves(self._requeue(info, strategy, label, now, ()))
-        moved = []
+        moved: list[Move] = []
         for event in events:
             registered = self.hints.registered_for(event)
             answers: list[HintAnswer] = []
             strategy = self.hints.is_pod_worth_requeuing(info, registered, old, new.pod, answers)
+            backs_off = bool(moved) and moved[-1].target == Place.BACKOFF
+            if backs_off and strategy == QueueingStrategy.QUEUE_SKIP:
+                continue  # Upstream leaves such a pod in two pools.
             move = self._requeue(info, strategy, registered.label, now, answers)
             moved.append(move)
-            if move.target in POPPABLE:
+            if move.target in self.backoff_q.poppable:
                 break
         return Moves(moved)
 

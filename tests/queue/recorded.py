@@ -1,15 +1,16 @@
 """Random scripts, and a player that runs them on our queue: the counterpart of `recorder/main.go`.
 
-`python -m tests.queue.recorded COUNT LENGTH [SEED] [--without-hints]` prints scripts for the
-recorder to play on upstream's own queue; `test_recorded` plays them on ours and compares.
+`python -m tests.queue.recorded COUNT LENGTH [SEED] [--without-hints | --without-early-pops]` prints
+scripts for the recorder to play on upstream's own queue; `test_recorded` plays them on ours and
+compares.
 """
 
 import json
 import logging
 import random
 import sys
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, cast
 
 from scheduler.api.core import Pod
 from scheduler.framework.types import NominatingInfo, NominatingMode
@@ -90,6 +91,7 @@ class Player:
             profiles=cast("list[str]", script["profiles"]),
             listed=[],
             uses_hints=self.uses_hints,
+            pops_from_backoff=bool(script.get("pops_from_backoff", True)),
         )
         self.queue = self.world.queue
         self.popped: dict[str, QueuedPodInfo] = {}
@@ -249,11 +251,13 @@ class Author:
     registered: Sequence[str] = REGISTERED
     plugins: Sequence[str] = PLUGINS
     rejectors: Sequence[str] = "ABCD"
+    #: Values of the script that differ from the defaults.
+    settings: ClassVar[Mapping[str, bool]] = {}
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.script: Json = {
-            "uses_hints": len(self.answers) > 1,
+            **self.settings,
             "hints": [
                 [rng.choice(self.registered), rng.choice(self.plugins), rng.choice(self.answers)]
                 for _ in range(rng.randint(2, 9))
@@ -397,6 +401,7 @@ class AuthorWithoutHints(Author):
     registered = (*REGISTERED, "Pod/Add", "Pod/UpdatePodScaleDown")
     plugins = (*PLUGINS, "PodTopologySpread")
     rejectors = (*Author.rejectors, "PodTopologySpread")
+    settings: ClassVar = {"uses_hints": False}
 
     def more_steps(self) -> dict[Callable[[], None], int]:
         return {self.run: 6, self.change_running: 6}
@@ -415,11 +420,23 @@ class AuthorWithoutHints(Author):
         self.take("assigned update", old=old, pod=new, event=f"AssignedPod/{change}")
 
 
+class AuthorWithoutEarlyPops(Author):
+    """Writes scripts in which no pod leaves the backoff queue before its backoff is over."""
+
+    settings: ClassVar = {"pops_from_backoff": False}
+
+
+AUTHORS = {
+    "--without-hints": AuthorWithoutHints,
+    "--without-early-pops": AuthorWithoutEarlyPops,
+}
+
+
 def main() -> None:
     logging.disable(logging.CRITICAL)
     numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
     count, length, seed = (*numbers, 0)[:3]
-    author = AuthorWithoutHints if "--without-hints" in sys.argv else Author
+    author = AUTHORS.get(sys.argv[-1], Author)
     rng = random.Random(seed)
     for _ in range(count):
         sys.stdout.write(json.dumps(author(rng).write(length)) + "\n")

@@ -3,7 +3,8 @@
 `recorded.jsonl.gz` holds random scripts and, after each step, the state of the queue of
 kube-scheduler v1.36.3: the place and the attributes of each pod, the pods in flight, the nominated
 pods; and its metrics at the end. `recorded_without_hints.jsonl.gz` holds those of a scheduler that
-emulates 1.33 with SchedulerQueueingHints off. `recorder/main.go` explains how to record again.
+emulates 1.33 with SchedulerQueueingHints off, and `recorded_without_early_pops.jsonl.gz` those with
+SchedulerPopFromBackoffQ off. `recorder/main.go` explains how to record again.
 """
 
 import functools
@@ -27,6 +28,7 @@ def recorded(file: str) -> list[bytes]:
     [
         *(("recorded.jsonl.gz", number) for number in range(60)),
         *(("recorded_without_hints.jsonl.gz", number) for number in range(20)),
+        *(("recorded_without_early_pops.jsonl.gz", number) for number in range(20)),
     ],
 )
 def test_our_queue_has_the_states_of_upstreams(file: str, number: int) -> None:

@@ -188,6 +188,7 @@ class World:
         counts_deleted: Sequence[Place] = WAITING,
         gated_wait_anew: bool = False,
         uses_hints: bool = True,
+        pops_from_backoff: bool = True,
     ) -> None:
         self.now = START
         #: The number of calls after which a pod could be popped that could not before.
@@ -211,6 +212,7 @@ class World:
             gated_wait_anew=gated_wait_anew,
             moved_at_once=moved_at_once,
             uses_hints=uses_hints,
+            pops_from_backoff=pops_from_backoff,
         )
 
     def take(self, moves: Moves) -> None:

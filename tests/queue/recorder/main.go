@@ -10,9 +10,12 @@
 //	(cd ../../..; python -m tests.queue.recorded 60 60) | go run . | gzip -n9 > ../recorded.jsonl.gz
 //	(cd ../../..; python -m tests.queue.recorded 20 60 7 --without-hints) | go run . --without-hints |
 //	  gzip -n9 > ../recorded_without_hints.jsonl.gz
+//	(cd ../../..; python -m tests.queue.recorded 20 60 7 --without-early-pops) |
+//	  go run . --without-early-pops | gzip -n9 > ../recorded_without_early_pops.jsonl.gz
 //
 // With --without-hints the scheduler emulates 1.33, and SchedulerQueueingHints is off. A hint of a
 // script that does not answer Queue is then not there: `buildQueueingHintMap` replaces all hints.
+// With --without-early-pops SchedulerPopFromBackoffQ is off.
 // The queue's files are copied because their package hides what must be seen; `queue/export.go` shows
 // it. They are not kept here.
 package main
@@ -346,12 +349,17 @@ func play(s script) map[string]interface{} {
 
 func main() {
 	klog.SetLogger(klog.New(nil))
-	if len(os.Args) > 1 && os.Args[1] == "--without-hints" {
-		gates := utilfeature.DefaultMutableFeatureGate
+	gates := utilfeature.DefaultMutableFeatureGate
+	switch strings.Join(os.Args[1:], " ") {
+	case "--without-hints":
 		if err := gates.SetEmulationVersion(version.MustParse("1.33")); err != nil {
 			panic(err)
 		}
 		if err := gates.Set("SchedulerQueueingHints=false"); err != nil {
+			panic(err)
+		}
+	case "--without-early-pops":
+		if err := gates.Set("SchedulerPopFromBackoffQ=false"); err != nil {
 			panic(err)
 		}
 	}

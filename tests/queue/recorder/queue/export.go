@@ -14,7 +14,7 @@ func (p *PriorityQueue) FlushLeftover() { p.flushUnschedulablePodsLeftover(klog.
 
 // Poppable says whether Pop would return at once.
 func (p *PriorityQueue) Poppable() bool {
-	return p.activeQ.len() > 0 || p.backoffQ.(*backoffQueue).lenBackoff() > 0
+	return p.activeQ.len() > 0 || p.isPopFromBackoffQEnabled && p.backoffQ.(*backoffQueue).lenBackoff() > 0
 }
 
 // BackoffTime is the end of a pod's backoff, in epoch milliseconds.
