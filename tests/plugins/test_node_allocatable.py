@@ -398,10 +398,6 @@ def test_members_of_a_group_do_not_share_a_claim_of_v1_37_that_stands_for_resour
     [
         (("elsewhere",), ""),
         (("default",), "node allocatable resource claim claim is already used by another pod"),
-        (
-            ("default", "default"),
-            "node allocatable resource claim claim shared by multiple pods",
-        ),
     ],
 )
 def test_a_claim_of_v1_36_that_stands_for_resources_has_one_user_on_a_node(

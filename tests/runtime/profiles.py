@@ -66,6 +66,7 @@ def framework_of(
     plugin_config: Sequence[config.PluginConfig] = (),
     handle: FakeHandle | None = None,
     percentage_of_nodes_to_score: int | None = None,
+    scheduler_name: str = "tested",
 ) -> Framework:
     """Return a framework of these plugins.
 
@@ -76,7 +77,7 @@ def framework_of(
         names = " ".join(each.name for each in classes)
         plugins = config.Plugins(multi_point=plugin_set(names))
     profile = config.KubeSchedulerProfile(
-        scheduler_name="tested",
+        scheduler_name=scheduler_name,
         percentage_of_nodes_to_score=percentage_of_nodes_to_score,
         plugins=plugins,
         plugin_config=tuple(plugin_config),

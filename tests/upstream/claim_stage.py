@@ -2,7 +2,8 @@
 
 Upstream's `testPlugin` runs one pod through the extension points of the plugin, and compares the
 claims after each. A case names, by extension point, the values that differ from those before: the
-`status`, the `claims` of the API server, the claim that is `assumed` and the claims `in_flight`.
+`status`, the `claims` of the API server, the claim that is `assumed` and the claims `in_flight`;
+`claim_statuses` are those that a step writes into the status of the pod.
 `prepare` are claims that another client writes before the step. The informer gets the writes after
 a step, and whenever the plugin sleeps.
 """
@@ -13,15 +14,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.api.core import NodeAllocatableResourceClaimStatus
 from scheduler.api.duration import Duration
-from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.dynamic_resources import (
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceSlice,
+)
 from scheduler.api.pod_groups import PodGroup
 from scheduler.assembly.claims_in_memory import ClaimsInMemory
+from scheduler.assembly.gated_fields import transforms
 from scheduler.client import Store
-from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.status import error
@@ -32,7 +40,17 @@ from scheduler.snapshot import Nodes, PodInfo
 from scheduler.snapshot.pod_group_state import PodGroupState
 from scheduler.testing import FakeHandle, VirtualClock
 from tests.plugins.running import verdict_of
-from tests.upstream.loading import Case, Fields, api_object, pod, snapshot, verdict, verdicts
+from tests.upstream.loading import (
+    Case,
+    Fields,
+    api_object,
+    feature_gates,
+    pod,
+    snapshot,
+    verdict,
+    verdicts,
+    version_of,
+)
 
 #: Upstream compares only if there is a time of allocation.
 _ALLOCATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -80,12 +98,12 @@ class ClaimStage:
             listers={
                 "resourceclaims": self._informer,
                 "deviceclasses": Store(_read(DeviceClass, case.get("classes", ()))),
-                "resourceslices": Store(_read(ResourceSlice, case.get("slices", ()))),
+                "resourceslices": Store(_slices(case)),
                 "podgroups": Store(_read(PodGroup, case.get("groups", ()))),
             },
             clock=_Clock(self._deliver),
-            feature_gates=DEFAULT_FEATURE_GATES - set(case.get("gates_off", ()))
-            | set(case.get("gates_on", ())),
+            feature_gates=feature_gates(case),
+            version=version_of(case),
         )
         for member in map(pod, case.get("members", ())):
             key = f"{member.metadata.namespace}/{member.spec.scheduling_group.pod_group_name}"
@@ -186,6 +204,8 @@ class ClaimStage:
             if field in expected:
                 self._before[field] = _shown(map(_claim, expected[field]))
             assert found == self._before[field], (step, field)
+        written = self._handle.api.claim_statuses.get(self._info.key)
+        assert written == _claim_statuses(expected.get("claim_statuses")), step
         if "assumed" in expected:
             assumed = _comparable(_claim(expected["assumed"]))
             assert assumed in _shown(self._tracker.list()), step
@@ -244,6 +264,12 @@ def _claim(value: Fields) -> ResourceClaim:
     return replace(claim, metadata=metadata)
 
 
+def _claim_statuses(value: Any) -> tuple[NodeAllocatableResourceClaimStatus, ...] | None:
+    if value is None:
+        return None
+    return msgspec.convert(value, tuple[NodeAllocatableResourceClaimStatus, ...])
+
+
 def _shown(claims: Iterable[ResourceClaim]) -> Claims:
     return sorted(map(_comparable, claims), key=lambda claim: claim.metadata.name)
 
@@ -255,10 +281,24 @@ def _comparable(claim: ResourceClaim) -> ResourceClaim:
         name = f"{metadata.generate_name}0"
     metadata = replace(metadata, name=name, uid="", resource_version="")
     allocation = status.allocation
-    if allocation is not None and allocation.allocation_timestamp is not None:
-        allocation = replace(allocation, allocation_timestamp=_ALLOCATED)
+    if allocation is not None:
+        if allocation.allocation_timestamp is not None:
+            allocation = replace(allocation, allocation_timestamp=_ALLOCATED)
+        results = tuple(map(_without_share, allocation.devices.results))
+        allocation = replace(allocation, devices=replace(allocation.devices, results=results))
         status = replace(status, allocation=allocation)
     return replace(claim, metadata=metadata, status=status)
+
+
+def _without_share(result: DeviceRequestAllocationResult) -> DeviceRequestAllocationResult:
+    return replace(result, share_id=None)
+
+
+def _slices(case: Case) -> Iterator[ResourceSlice]:
+    """The slices as an informer has them, without the fields of gates that are off."""
+    known = transforms(feature_gates(case), version_of(case)).get("resourceslices")
+    slices = _read(ResourceSlice, case.get("slices", ()))
+    return map(known, slices) if known is not None else slices
 
 
 def _read(kind: Any, values: Iterable[Fields]) -> Iterator[Any]:

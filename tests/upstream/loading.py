@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from scheduler.api.core import Node, Pod, Struct
+from scheduler.config import FeatureGates, default_feature_gates
 from scheduler.config.go_yaml import SAFE_LOADER
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework import Code, Status
 from scheduler.snapshot import Snapshot
 from scheduler.testing import snapshot_of
@@ -75,6 +77,19 @@ def cases(plugin: str, topic: str) -> list[Any]:
     """The cases of `data/<plugin>/<topic>.yaml`, as parameters named after their sources."""
     path = DATA / plugin / f"{topic}.yaml"
     return [pytest.param(case, id=case.source) for case in load(path)]
+
+
+def version_of(case: Case) -> SchedulerVersion:
+    """The case's `scheduler_version`; without one it is upstream's of the tables."""
+    text: str = case.get("scheduler_version", DEFAULT_SCHEDULER_VERSION.label)
+    return SchedulerVersion.parse(text)
+
+
+def feature_gates(case: Case) -> FeatureGates:
+    """The gates that are on by default, with the case's `gates`: `{name: true or false}`."""
+    wanted: dict[str, bool] = case.get("gates", {})
+    on = {name for name, is_on in wanted.items() if is_on}
+    return (default_feature_gates(version_of(case)) - wanted.keys()) | on
 
 
 def pod(value: Fields, *, name: str = "pod") -> Pod:

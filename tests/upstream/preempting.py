@@ -25,7 +25,6 @@ from scheduler.api.workloads import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, NodeInfo, NodeToStatus, Plugin, Status, unschedulable
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
@@ -38,7 +37,7 @@ from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of
 from tests.upstream.extenders import FakeExtender
-from tests.upstream.loading import Case, api_object
+from tests.upstream.loading import Case, api_object, feature_gates
 
 SIZES = {
     "small": {"cpu": "100m", "memory": "100"},
@@ -183,8 +182,7 @@ def _pod_group(name: str, spec: Mapping[str, Any]) -> PodGroup:
 class Preempting:
     """A cluster with our plugin, and the results of preemptions in it.
 
-    The case's `gates` are on as well as those that are on by default. `groups` are the specs of pod
-    groups, by name.
+    The case's `groups` are the specs of pod groups, by name.
     """
 
     def __init__(
@@ -208,7 +206,7 @@ class Preempting:
                 "namespaces": FakeLister(),
                 PodGroup: FakeLister(self.pod_groups.values()),
             },
-            feature_gates=DEFAULT_FEATURE_GATES | set(case.get("gates", ())),
+            feature_gates=feature_gates(case),
         )
         self.handle.extenders = [FakeExtender(fields) for fields in case.get("extenders", ())]
         beside = case.get("filter") or {}

@@ -1,9 +1,19 @@
 """Run a plugin on a case, by extension point, and return its answers in the form of the data."""
 
+import functools
+import operator
 from typing import Any, TypeVar, cast
 
 from scheduler.client.kinds import KINDS, kind_of_event
-from scheduler.framework import CycleState, EventResource, Plugin, PreFilterResult, Status
+from scheduler.config import uses_queueing_hints
+from scheduler.framework import (
+    ActionType,
+    CycleState,
+    EventResource,
+    Plugin,
+    PreFilterResult,
+    Status,
+)
 from scheduler.framework.events import QueueingHintFn
 from scheduler.framework.interface import (
     EnqueueExtensions,
@@ -11,28 +21,47 @@ from scheduler.framework.interface import (
     PreFilterPlugin,
     ScoreNodesPlugin,
 )
+from scheduler.framework.registrations import PluginEvents
+from scheduler.plugins import IN_TREE
+from scheduler.queue.without_hints import events_without_hints
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import Verdict, verdict_of
-from tests.upstream.loading import Case, api_object, node, pod, snapshot
+from tests.upstream.loading import (
+    Case,
+    Fields,
+    api_object,
+    feature_gates,
+    node,
+    pod,
+    snapshot,
+    version_of,
+)
 
 P = TypeVar("P", bound="Plugin")
 
 
-def plugin_of(plugin_class: type[P], case: Case) -> P:
-    """A plugin with the case's `args`, in a cluster with its nodes, pods and `objects`.
+def plugin_of(plugin_class: type[P], case: Case, args: Fields | None = None) -> P:
+    """A plugin with the case's `args` and `gates`, in a cluster with its nodes, pods and `objects`.
 
-    `objects` are lists of further API objects by their plural, `{deviceclasses: [...]}`.
+    `objects` are lists of further API objects by their plural, `{deviceclasses: [...]}`. A case
+    without `args` has those that are passed.
     """
     objects = case.get("objects") or {}
     listers = {
         plural: FakeLister([api_object(KINDS[plural].type, o) for o in objects.get(plural, ())])
         for plural in {*plugin_class.reads, *objects}
     }
-    handle = FakeHandle(snapshot(case), listers=listers)
-    return cast("P", Registry([plugin_class]).create(plugin_class.name, case.get("args"), handle))
+    handle = FakeHandle(
+        snapshot(case),
+        listers=listers,
+        feature_gates=feature_gates(case),
+        version=version_of(case),
+    )
+    args = case.get("args", args)
+    return cast("P", Registry([plugin_class]).create(plugin_class.name, args, handle))
 
 
 def incoming(case: Case) -> PodInfo:
@@ -108,6 +137,20 @@ def _changed(value: Any, resource: EventResource) -> object:
     assert kind is not None
     found: object = api_object(kind.type, value)
     return found
+
+
+def actions(names: str) -> ActionType:
+    """The bits of several actions, `ADD DELETE`."""
+    return functools.reduce(operator.or_, (ActionType[name] for name in names.split()))
+
+
+def events_in_case(case: Case, registered: PluginEvents) -> PluginEvents:
+    """Return what a plugin registers for with the case's gates: without hints it is more."""
+    if uses_queueing_hints(feature_gates(case), version_of(case)):
+        return registered
+    plugin = registered.plugin
+    is_in_tree = IN_TREE.get(plugin.name) is type(plugin)
+    return events_without_hints(registered, is_in_tree=is_in_tree)
 
 
 def registered_hint(plugin: EnqueueExtensions, resource: EventResource) -> QueueingHintFn:

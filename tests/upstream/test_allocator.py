@@ -1,9 +1,8 @@
 """The allocator's tables of `k8s.io/dynamic-resource-allocation`, through the Filter of claims.
 
-The tables run with the feature gates that are on by default, less the `gates_off` of a case; then
-the fields of these gates are dropped, as an informer drops them. Devices of a result are compared
-in the order in which upstream's `incubating` allocator returns them. Slices that have one name in
-upstream's table, which no server allows, have names of their own.
+Fields of gates that are off are dropped, as an informer drops them. Devices of a result are
+compared in the order in which upstream's `incubating` allocator returns them. Slices that have one
+name in upstream's table, which no server allows, have names of their own.
 """
 
 import dataclasses
@@ -34,11 +33,6 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.quantity import parse_quantity
 from scheduler.assembly.gated_fields import transforms
-from scheduler.config import (
-    DEFAULT_FEATURE_GATES,
-    DEFAULT_SCHEDULER_VERSION,
-    SchedulerVersion,
-)
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.capacity import CAPACITY_OF_1_36, consumed, fits
 from scheduler.devices.manager import DraManager
@@ -51,13 +45,22 @@ from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import lister
 from tests.plugins.running import UNRESOLVABLE, verdict_of
-from tests.upstream.loading import Case, api_object, cases, snapshot, verdict
+from tests.upstream.loading import (
+    Case,
+    api_object,
+    cases,
+    feature_gates,
+    snapshot,
+    verdict,
+    version_of,
+)
 
 TOPICS = (
     "admin_access",
     "alternatives",
     "attributes",
     "binding_conditions",
+    "counters_of_1_34",
     "devices",
     "gates_off",
     "order",
@@ -87,16 +90,11 @@ def holders(case: Case) -> Iterator[ResourceClaim]:
         yield holder(f"share-{number}", device, amounts)
 
 
-def filtered(
-    case: Case,
-    *,
-    expires: bool = False,
-    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
-) -> tuple[Status | None, list[AllocationResult]]:
+def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[AllocationResult]]:
     """Return the status of the case's node, and the allocation of each claim on it."""
     classes = [api_object(DeviceClass, each) for each in case.get("classes", ())]
-    gates = DEFAULT_FEATURE_GATES.difference(case.get("gates_off", ()))
-    known = transforms(gates, version).get("resourceslices", lambda each: each)
+    gates = feature_gates(case)
+    known = transforms(gates, version_of(case)).get("resourceslices", lambda each: each)
     slices = [known(api_object(ResourceSlice, each)) for each in case.get("slices", ())]
     handle = FakeHandle(
         listers={
@@ -106,7 +104,7 @@ def filtered(
             "devicetaintrules": lister(()),
         },
         feature_gates=gates,
-        version=version,
+        version=version_of(case),
     )
     manager = DraManager(handle)
     manager.refresh()
@@ -151,17 +149,7 @@ def test_an_interrupted_allocation_ends_as_upstreams(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [case for topic in TOPICS for case in cases("allocator", topic)])
 def test_the_same_devices_are_allocated(case: Case) -> None:
-    compare(case, DEFAULT_SCHEDULER_VERSION)
-
-
-@pytest.mark.parametrize("case", cases("allocator", "counters_of_1_34"))
-def test_in_1_34_devices_are_beside_their_counters(case: Case) -> None:
-    compare(case, SchedulerVersion.V1_34)
-
-
-def compare(case: Case, version: SchedulerVersion) -> None:
-    """Compare the allocations of a version, or its error, with those of the case."""
-    status, found = filtered(case, version=version)
+    status, found = filtered(case)
     if "error" in case.fields:
         assert status is not None
         assert case["error"] in status.message.replace("claim /", "claim ")
@@ -177,8 +165,8 @@ def without_newer_features(topic: str, description: str) -> Case:
     """A case of a topic with the gates off that make upstream take its `stable` allocator."""
     found = (case for each in cases("allocator", topic) for case in each.values)
     [case] = [case for case in found if case.description == description]
-    off = ["DRAConsumableCapacity", "DRADeviceBindingConditions"]
-    return dataclasses.replace(case, fields={**case.fields, "gates_off": off})
+    off = {"DRAConsumableCapacity": False, "DRADeviceBindingConditions": False}
+    return dataclasses.replace(case, fields={**case.fields, "gates": off})
 
 
 def test_the_stable_allocator_ignores_requests_of_capacity() -> None:

@@ -16,14 +16,15 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     claim_referenced_by,
 )
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.quantity import parse_quantity
-from scheduler.devices.allocated import AllocatedState, Devices
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.pools import DeviceId
 from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
+from scheduler.plugins.dynamic_resources.pod_group_claims import PodGroupOwners, claim_of_group
 from scheduler.plugins.dynamic_resources.scoring import (
     AllocationsError,
     score_by_position,
@@ -33,7 +34,7 @@ from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
-from tests.upstream.loading import Case, api_object, cases, pod
+from tests.upstream.loading import Case, Fields, api_object, cases, feature_gates, pod
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "extended_resources"))
@@ -84,25 +85,27 @@ def test_normalized_scores(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "allocated_state"))
 def test_allocated_state(case: Case) -> None:
-    written, in_flight = _devices(case["claims"]), _devices(case["in_flight"])
-    assert written.ids | in_flight.ids == {_device(name) for name in case["whole"]}
-    assert len(written.shares) + len(in_flight.shares) == case["shared_count"]
-    state, shared = AllocatedState(written, in_flight), _device("shared-instance")
-    assert state.is_allocated(shared) == (case["shared_count"] > 0)
+    written, in_flight = (
+        [api_object(ResourceClaim, value) for value in case[name]]
+        for name in ("claims", "in_flight")
+    )
+    handle = FakeHandle(
+        listers={"resourceclaims": lister(written)}, feature_gates=feature_gates(case)
+    )
+    tracker = ClaimTracker(handle)
+    for claim in in_flight:
+        tracker.signal_pending_allocation(claim.metadata.uid, claim)
+    state, shared = tracker.allocated, _device("shared-instance")
+    names = ("instance-1", "shared-instance")
+    assert [name for name in names if state.has_device(_device(name))] == case["whole"]
+    shares = len(tracker._devices.shares) + len(tracker._in_flight.shares)
+    assert shares == case["shared_count"]
+    assert state.is_shared(shared) == (case["shared_count"] > 0)
     assert state.capacity(shared).get("my-cap", 0) == parse_quantity(case["capacity"])
 
 
 def _device(name: str) -> DeviceId:
     return DeviceId("some-driver", "worker", name)
-
-
-def _devices(claims: Sequence[dict[str, object]]) -> Devices:
-    devices = Devices()
-    for value in claims:
-        allocation = api_object(ResourceClaim, value).status.allocation
-        assert allocation is not None
-        devices.add(allocation)
-    return devices
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "pending_allocations"))
@@ -158,3 +161,36 @@ def test_claim_names(case: Case) -> None:
             claim_referenced_by(waiting, entry)
     else:
         assert claim_referenced_by(waiting, entry) == tuple(case["claim"])
+
+
+def _group(name: str, *entries: Fields, statuses: Sequence[Fields] = ()) -> PodGroup:
+    metadata = {"name": name, "namespace": "default", "uid": "podgroup-uid"}
+    value = {
+        "metadata": metadata,
+        "spec": {"resourceClaims": entries},
+        "status": {"resourceClaimStatuses": statuses},
+    }
+    return api_object(PodGroup, value)
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "group_claim_names"))
+def test_claim_names_of_groups(case: Case) -> None:
+    statuses = [case["status"]] if "status" in case.fields else []
+    group = _group("test-podgroup", statuses=statuses)
+    entry = api_object(PodResourceClaim, case["entry"])
+    if "error" in case.fields:
+        with pytest.raises(ClaimError, match=f"^{re.escape(case['error'])}$"):
+            claim_of_group(group, entry)
+    else:
+        assert claim_of_group(group, entry) == tuple(case["claim"])
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "claim_users"))
+def test_users_of_claims(case: Case) -> None:
+    groups = [_group("my-podgroup", *case["group"])] if "group" in case.fields else []
+    metadata = {"name": "my-pod", "namespace": "default", "uid": "pod-uid"}
+    spec = {"schedulingGroup": {"podGroupName": "my-podgroup"}} if groups else {}
+    owners = PodGroupOwners(FakeHandle(listers={"podgroups": lister(groups)}))
+    entry = api_object(PodResourceClaim, case["entry"])
+    user = owners.user(pod({"metadata": metadata, "spec": spec}), entry)
+    assert [user.resource, user.name, user.uid] == case["user"]

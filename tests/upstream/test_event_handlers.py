@@ -1,8 +1,5 @@
 """From watch events to queue and cache, against upstream's own cases."""
 
-import functools
-import operator
-
 import msgspec
 import pytest
 
@@ -10,7 +7,7 @@ from scheduler.api.core import Pod
 from scheduler.assembly.event_handlers import PodEventHandler
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
-from scheduler.config import DEFAULT_FEATURE_GATES, KubeSchedulerProfile, Plugins, PluginSet
+from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.config.types import RESIZE_PREEMPTION
 from scheduler.cycle.scheduling_queue import SchedulingQueue
@@ -34,7 +31,8 @@ from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
 from tests.queue.pools import pods_of
 from tests.runtime.profiles import plugin
-from tests.upstream.loading import Case, cases, pod, snapshot
+from tests.upstream.loading import Case, cases, feature_gates, pod, snapshot
+from tests.upstream.running import actions
 
 TOPIC = "event_handlers"
 OURS = "supported-scheduler"
@@ -170,28 +168,29 @@ def test_nominated_node(case: Case) -> None:
 @pytest.mark.parametrize("case", cases(TOPIC, "watched_kinds"))
 def test_watched_kinds(case: Case) -> None:
     registered = [
-        ClusterEventWithHint(
-            ClusterEvent(
-                resource, functools.reduce(operator.or_, (ActionType[n] for n in names.split()))
-            )
-        )
+        ClusterEventWithHint(ClusterEvent(resource, actions(names)))
         for resource, names in case["events"].items()
     ]
 
     def events_to_register(self: Plugin) -> list[ClusterEventWithHint]:
         return registered
 
-    picky = plugin("Picky", filter=lambda self, *_: None, events_to_register=events_to_register)
+    picky = plugin(
+        "Picky",
+        filter=lambda self, *_: None,
+        events_to_register=events_to_register,
+        reads=case.get("reads", ()),
+    )
     enabled = tuple(map(PluginEntry, ("PrioritySort", "Picky", "DefaultBinder")))
     profile = KubeSchedulerProfile(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
     registry = Registry([*IN_TREE.values(), picky])
-    handle = FakeHandle(feature_gates=DEFAULT_FEATURE_GATES | set(case.get("gates", ())))
+    handle = FakeHandle(feature_gates=feature_gates(case))
     framework = Framework(profile, registry=registry, make_handle=handle.make)
     watched = kinds_to_watch({"default-scheduler": framework})
     assert {kind.resource.plural: list(kind.events) for kind in watched} == case["watched"]
     for kind in watched:
-        for resource, actions in kind.events.items():
-            assert actions == next(
+        for resource, changes in kind.events.items():
+            assert changes == next(
                 e.event.action_type for e in registered if e.event[0] == resource
             )
 

@@ -1,13 +1,9 @@
 """Events and verdicts, against upstream's own cases."""
 
-import functools
-import operator
-
 import pytest
 
 from scheduler.api.core import Node, Pod
 from scheduler.framework import (
-    ActionType,
     ClusterEvent,
     Code,
     NodeToStatus,
@@ -15,7 +11,7 @@ from scheduler.framework import (
     Status,
     unresolvable,
 )
-from scheduler.framework.events import as_kind, match_cluster_events
+from scheduler.framework.events import as_kind, match_cluster_events, pod_events
 from scheduler.framework.types import Diagnosis, FitError
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
@@ -23,17 +19,14 @@ from scheduler.queue.property_changes import (
 )
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
-from tests.upstream.loading import Case, Fields, cases, node, pod
+from tests.upstream.loading import Case, Fields, cases, feature_gates, node, pod, version_of
+from tests.upstream.running import actions
 
 TOPIC = "framework"
 
 
-def _actions(names: str) -> ActionType:
-    return functools.reduce(operator.or_, (ActionType[name] for name in names.split()))
-
-
 def _event(value: Fields) -> ClusterEvent:
-    return ClusterEvent(value["resource"], _actions(value["actions"]))
+    return ClusterEvent(value["resource"], actions(value["actions"]))
 
 
 def _status(value: Fields | str) -> Status:
@@ -45,13 +38,15 @@ def _status(value: Fields | str) -> Status:
 @pytest.mark.parametrize("case", cases(TOPIC, "node_changes"))
 def test_node_changes(case: Case) -> None:
     events = node_scheduling_properties_change(node(case["new"]), node(case["old"]))
-    assert events == [ClusterEvent("Node", _actions(name)) for name in case["events"]]
+    assert events == [ClusterEvent("Node", actions(name)) for name in case["events"]]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "pod_changes"))
 def test_pod_changes(case: Case) -> None:
-    events = pod_scheduling_properties_change(pod(case["new"]), pod(case["old"]))
-    assert events == [ClusterEvent(case["resource"], _actions(name)) for name in case["events"]]
+    events = pod_scheduling_properties_change(
+        pod(case["new"]), pod(case["old"]), pod_events(feature_gates(case), version_of(case))
+    )
+    assert events == [ClusterEvent(case["resource"], actions(name)) for name in case["events"]]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "event_matches"))

@@ -11,7 +11,6 @@ from scheduler.api.host_ports import conflicts, host_ports
 from scheduler.api.pod_affinity import parse_affinity
 from scheduler.api.resources import node_allocatable
 from scheduler.assembly.gated_fields import transforms
-from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.plugins.node_declared_features import Feature, FeatureRegistry
 from scheduler.preemption.importance import by_importance, earliest_start_times
 from scheduler.preemption.pods_by_world import PodsByWorld
@@ -19,7 +18,7 @@ from scheduler.snapshot import PodInfo
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo
 from scheduler.testing import make_node, make_pod
-from tests.upstream.loading import Case, Fields, cases, node, pod
+from tests.upstream.loading import Case, Fields, cases, feature_gates, node, pod
 
 TOPIC = "framework"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,8 +26,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("case", cases(TOPIC, "pod_requests"))
 def test_pod_requests(case: Case) -> None:
-    # The gates are the defaults: an informer drops what they do not allow.
-    requests = PodInfo(transforms(DEFAULT_FEATURE_GATES)["pods"](pod(case["pod"]))).requests
+    # An informer drops the fields of gates that are off.
+    requests = PodInfo(transforms(feature_gates(case))["pods"](pod(case["pod"]))).requests
     counts = {name: count for name, count in requests.resources.items() if count}
     assert counts == case["requests"]
     assert requests.non_zero_cpu == case["non_zero_cpu"]
@@ -44,7 +43,8 @@ def test_node_allocatable(case: Case) -> None:
 @pytest.mark.parametrize("case", cases(TOPIC, "declared_features"))
 def test_declared_features(case: Case) -> None:
     registry = FeatureRegistry(Feature(name, lambda spec: True) for name in case["known"])
-    assert sorted(registry.declared_by(node(case["node"]))) == case["features"]
+    read = transforms(feature_gates(case))["nodes"](node(case["node"]))
+    assert sorted(registry.declared_by(read)) == case["features"]
 
 
 def _table() -> NodeTable:

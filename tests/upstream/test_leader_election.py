@@ -9,21 +9,26 @@ import aiohttp
 import msgspec
 import pytest
 
-from fakeapi import FakeApiServer
+from conformance.clock import VirtualClock as SharedClock
+from conformance.targets.quiet import QuietLoop
+from fakeapi import FakeApiServer, ServerOptions
 from scheduler.api.duration import SECOND
 from scheduler.client import ClientError, ConnectionFailed, LeaseSpec, NotFound, RestClient
 from scheduler.client.connection import connection_to
-from scheduler.clock import Clock, SystemClock
-from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
+from scheduler.clock import Clock, SystemClock, rfc3339_micro
+from scheduler.config import DEFAULT_VERSION, ConfigError, Duration, LeaderElectionConfiguration
 from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.elector import LeaderElector
+from scheduler.leader_election.lease_candidate import LeaseCandidacy
 from scheduler.leader_election.lease_lock import LeaseLock
 from scheduler.metrics import SchedulerMetrics
 from scheduler.testing import VirtualClock
 from tests.fakeapi.api_client import ApiClient
+from tests.integration.test_leader_election import in_virtual_time
 from tests.upstream.loading import Case, cases
 
 TOPIC = "leader_election"
+CANDIDATE = "/apis/coordination.k8s.io/v1beta1/namespaces/default/leasecandidates/foo"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/test-name"
 SECONDS = {"past": -1e6, "now": 0.0, "future": 1e6}
 #: An answer comes later than its try has begun: what lasts for no time at all is seen then.
@@ -266,3 +271,44 @@ async def _act(lock: LeaseLock, verb: str, error: str, record: LeaseSpec) -> Non
     except (ClientError, AssertionError) as raised:
         met = type(raised).__name__
     assert met == error
+
+
+async def _be_candidate(client: RestClient, clock: Clock) -> None:
+    async with asyncio.TaskGroup() as group:
+        candidacy = LeaseCandidacy(
+            client,
+            namespace="default",
+            lease_name="lease",
+            identity="foo",
+            version=DEFAULT_VERSION,
+            clock=clock,
+            rng=random.Random(0),
+        )
+        candidacy.start(group)
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "lease_candidate"))
+@in_virtual_time
+async def test_lease_candidate(case: Case) -> None:
+    clock, loop = SharedClock(), asyncio.get_running_loop()
+    assert isinstance(loop, QuietLoop)
+    options = ServerOptions(runtime_config=("coordination.k8s.io/v1beta1=true",))
+    async with (
+        FakeApiServer(clock=clock, options=options) as server,
+        RestClient(connection_to(server.url), user_agent="kubesched/test", clock=clock) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        api = ApiClient(session, server.url)
+        running = asyncio.create_task(_be_candidate(client, clock))
+        for step in case["steps"]:
+            asked = rfc3339_micro(clock.now())
+            if step == "ping":
+                await api.patch(CANDIDATE, {"spec": {"pingTime": asked}})
+            await clock.run_for(1.0, loop.quiet)
+            spec = (await api.get(CANDIDATE)).body["spec"]
+            assert spec["renewTime"] >= spec.get("pingTime", asked)
+            spec = {name: spec[name] for name in ("leaseName", "binaryVersion", "emulationVersion")}
+            assert list(spec.values()) == ["lease", "1.36.3", "1.36.0"]
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from scheduler.assembly.gated_fields import transforms
-from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.manager import DraManager
 from scheduler.framework import CycleState, EventResource
 from scheduler.framework.failures import PluginSetupError
+from scheduler.framework.registrations import PluginEvents
 from scheduler.framework.types import Placement, PodGroupAssignments, PodGroupInfo
 from scheduler.plugins._shape_score import UtilizationShapePoint, broken_linear
 from scheduler.plugins.node_resources.args import ResourceSpec
@@ -17,8 +17,10 @@ from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_resources.resource_allocation import Amounts, score
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.columns import IntArray
-from tests.upstream.loading import Case, cases, pod, snapshot, verdicts
+from tests.upstream.loading import Case, cases, feature_gates, pod, snapshot, verdict, verdicts
 from tests.upstream.running import (
+    actions,
+    events_in_case,
     filter_statuses,
     hint,
     incoming,
@@ -32,8 +34,9 @@ from tests.upstream.running import (
 @pytest.mark.parametrize("case", cases("node_resources_fit", "filter"))
 def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     plugin, state = plugin_of(NodeResourcesFit, case), CycleState()
-    assert pre_filter(plugin, case, state) is None
-    assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
+    assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
+    if "pre_filter" not in case.fields:
+        assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "without_pre_filter"))
@@ -88,8 +91,8 @@ def test_a_shape_gives_upstreams_scores(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "filter_requests"))
 def test_requests_that_must_fit(case: Case) -> None:
-    # The gates are the defaults: an informer drops what they do not allow.
-    read = transforms(DEFAULT_FEATURE_GATES)["pods"](incoming(case).pod)
+    # An informer drops the fields of gates that are off.
+    read = transforms(feature_gates(case))["pods"](incoming(case).pod)
     assert PodInfo(read).spec_requests == case["requests"]
 
 
@@ -114,6 +117,14 @@ def test_allocatable_resources_of_a_node(case: Case) -> None:
     has_any = case["allocatable"] > 0
     assert found[0].allocatable.tolist() == ([[case["allocatable"]]] if has_any else [])
     assert found[0].allocated.tolist() == ([[case["allocated"]]] if has_any else [])
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "events"))
+def test_events_to_register(case: Case) -> None:
+    plugin = plugin_of(NodeResourcesFit, case)
+    registered = events_in_case(case, PluginEvents(plugin, plugin.events_to_register()))
+    found = {str(event.resource): event.action_type for event, _ in registered.events}
+    assert found == {resource: actions(names) for resource, names in case["events"].items()}
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "pod_hints"))

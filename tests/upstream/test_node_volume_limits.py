@@ -19,11 +19,10 @@ from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
 from tests.plugins.volumes import ClusterObjects, handle_with, plugin_with
-from tests.upstream.loading import Case, cases, snapshot, verdict, verdicts
+from tests.upstream.loading import Case, cases, feature_gates, snapshot, verdict, verdicts
 from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
 
 NODE, CLASS = "node-0", "csi-sc"
-GATE = "VolumeLimitScaling"
 
 
 def objects(case: Case) -> Iterator[Any]:
@@ -74,9 +73,8 @@ def convert(kind: Any, name: str, **fields: Any) -> Any:
 
 
 def limits(case: Case) -> Any:
-    gates = frozenset({GATE}) if case.get("gate") else frozenset()
     listed = ClusterObjects(*objects(case))
-    handle = handle_with(listed, snapshot=snapshot(case), feature_gates=gates)
+    handle = handle_with(listed, snapshot=snapshot(case), feature_gates=feature_gates(case))
     return plugin_with(NodeVolumeLimits, handle)
 
 

@@ -1,6 +1,5 @@
 """PodTopologySpread against upstream's own cases.
 
-Beside the fields of all data: `gates_off` are feature gates; `objects` as `plugin_of` has them.
 `counts` are the pods by domain for each constraint and `least` the least of each, after `added` or
 `removed` if there is one, on the node `at`. `infeasible` nodes are in the cluster but not scored.
 """
@@ -10,8 +9,6 @@ import re
 import numpy as np
 import pytest
 
-from scheduler.client.kinds import KINDS
-from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.pod_topology_spread.filtering import PreFilterState
 from scheduler.plugins.pod_topology_spread.plugin import (
@@ -19,32 +16,13 @@ from scheduler.plugins.pod_topology_spread.plugin import (
     PRE_SCORE_STATE,
     PodTopologySpread,
 )
-from scheduler.runtime.registry import Registry
 from scheduler.snapshot import Nodes, PodInfo
-from scheduler.testing import FakeHandle
-from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import verdict_of
-from tests.upstream.loading import Case, api_object, cases, pod, snapshot, verdicts
-from tests.upstream.running import filter_statuses, hint, incoming, pre_filter
+from tests.upstream.loading import Case, cases, pod, verdicts
+from tests.upstream.running import filter_statuses, hint, incoming, plugin_of, pre_filter
 
 LIST = {"defaultingType": "List"}
 SYSTEM = {"defaultingType": "System"}
-
-
-def built(case: Case, args: dict[str, object]) -> PodTopologySpread:
-    """The plugin in the case's cluster, with its `args` or else these."""
-    objects = case.get("objects") or {}
-    listers = {
-        plural: FakeLister([api_object(KINDS[plural].type, o) for o in objects.get(plural, ())])
-        for plural in PodTopologySpread.reads
-    }
-    handle = FakeHandle(snapshot(case), listers=listers)
-    handle.feature_gates = DEFAULT_FEATURE_GATES.difference(case.get("gates_off") or ())
-    plugin = Registry([PodTopologySpread]).create(
-        PodTopologySpread.name, case.get("args", args), handle
-    )
-    assert isinstance(plugin, PodTopologySpread)
-    return plugin
 
 
 def seen_from(counts: PreFilterState, row: int | None) -> list[tuple[dict[str | None, int], int]]:
@@ -63,7 +41,7 @@ def seen_from(counts: PreFilterState, row: int | None) -> list[tuple[dict[str | 
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "counting"))
 def test_pods_are_counted_as_upstream_counts(case: Case) -> None:
-    plugin, state, info = built(case, LIST), CycleState(), incoming(case)
+    plugin, state, info = plugin_of(PodTopologySpread, case, LIST), CycleState(), incoming(case)
     there = plugin.handle.snapshot
     answer = plugin.pre_filter(state, info, there.nodes)
     if "pre_filter" in case.fields:
@@ -81,7 +59,7 @@ def test_pods_are_counted_as_upstream_counts(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "filter"))
 def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
-    plugin, state = built(case, LIST), CycleState()
+    plugin, state = plugin_of(PodTopologySpread, case, LIST), CycleState()
     if "raises" in case.fields:
         with pytest.raises(LookupError, match=re.escape(case["raises"])):
             filter_statuses(plugin, case, state)
@@ -98,7 +76,7 @@ def feasible(plugin: PodTopologySpread, case: Case) -> Nodes:
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "pre_score"))
 def test_pre_score(case: Case) -> None:
-    plugin, state = built(case, SYSTEM), CycleState()
+    plugin, state = plugin_of(PodTopologySpread, case, SYSTEM), CycleState()
     nodes = feasible(plugin, case)
     answer = plugin.pre_score(state, incoming(case), nodes)
     if "pre_score" in case.fields:
@@ -120,7 +98,7 @@ def test_pre_score(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "score"))
 def test_nodes_get_upstreams_scores(case: Case) -> None:
-    plugin, state, info = built(case, SYSTEM), CycleState(), incoming(case)
+    plugin, state, info = plugin_of(PodTopologySpread, case, SYSTEM), CycleState(), incoming(case)
     nodes = feasible(plugin, case)
     assert plugin.pre_score(state, info, nodes) is None
     raw = plugin.score_nodes(state, info, nodes)
@@ -131,4 +109,4 @@ def test_nodes_get_upstreams_scores(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "hints"))
 def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     kind = EventResource.NODE if "Node" in case.source else EventResource.POD
-    assert hint(built(case, LIST), case, kind) == case["hint"]
+    assert hint(plugin_of(PodTopologySpread, case, LIST), case, kind) == case["hint"]

@@ -12,7 +12,7 @@ import pytest
 from scheduler.api.core import ObjectMeta, Pod, PodSchedulingGroup
 from scheduler.api.pod_groups import PodGroup
 from scheduler.client import ServerError
-from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
+from scheduler.config import GENERIC_WORKLOAD
 from scheduler.cycle.failure_handler import fail
 from scheduler.framework import (
     NominatingInfo,
@@ -28,7 +28,7 @@ from scheduler.testing import make_node, make_pod
 from tests.cycle.line import Line, profile_of
 from tests.runtime.profiles import plugin
 from tests.upstream.extenders import FakeExtender
-from tests.upstream.loading import Case, Fields, cases, status_of
+from tests.upstream.loading import Case, Fields, cases, feature_gates, status_of
 
 TOPIC = "schedule_one"
 
@@ -78,7 +78,7 @@ def _line(case: Case, *others: type[Plugin], as_group: bool = False) -> _Watched
     line = _Watched(
         [profile_of(*(each.name for each in classes))],
         classes,
-        feature_gates=DEFAULT_FEATURE_GATES | ({GENERIC_WORKLOAD} if as_group else set()),
+        feature_gates=feature_gates(case) | ({GENERIC_WORKLOAD} if as_group else set()),
         groups=[PodGroup(metadata=ObjectMeta(name="pg", namespace="default"))],
     )
     line.watch()

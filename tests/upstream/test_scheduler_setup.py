@@ -1,7 +1,5 @@
 """Profiles of a configuration, and the events their plugins wait for: upstream's own cases."""
 
-import functools
-import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,7 @@ import pytest
 from scheduler.api.pod_groups import PodGroup
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import (
-    DEFAULT_FEATURE_GATES,
     Extender,
-    FeatureGates,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     default_config,
@@ -31,20 +27,16 @@ from scheduler.framework import (
     QueueingHint,
 )
 from scheduler.framework.registrations import PluginEvents
-from scheduler.plugins import IN_TREE, SCHEME
+from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
-from scheduler.queue.without_hints import events_without_hints
 from scheduler.runtime import Framework, PluginSetupError
 from scheduler.testing import FakeHandle, VirtualClock
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of, plugin
-from tests.upstream.loading import Case, Fields, cases
+from tests.upstream.loading import Case, Fields, cases, feature_gates
+from tests.upstream.running import actions, events_in_case
 
 TOPIC = "scheduler_setup"
-
-
-def _actions(names: str) -> ActionType:
-    return functools.reduce(operator.or_, (ActionType[name] for name in names.split()))
 
 
 def _own_hint(waiting: PodInfo, old: object, new: object) -> QueueingHint:
@@ -62,37 +54,24 @@ def _waiting(name: str, fields: Fields) -> type[Plugin]:
         methods["events_to_register"] = fail
     elif "registers" in fields:
         registered = [
-            ClusterEventWithHint(ClusterEvent(resource, _actions(names)), _own_hint)
+            ClusterEventWithHint(ClusterEvent(resource, actions(names)), _own_hint)
             for resource, names in fields["registers"].items()
         ]
         methods["events_to_register"] = lambda self: registered
     return plugin(name, **methods)
 
 
-def _gates(case: Case) -> FeatureGates:
-    """The default gates with the case's changes, `{name: on}`."""
-    wanted: dict[str, bool] = case.get("gates", {})
-    on = {name for name, is_on in wanted.items() if is_on}
-    return (DEFAULT_FEATURE_GATES - wanted.keys()) | on
-
-
 def _framework(case: Case) -> Framework:
-    handle = FakeHandle(listers={PodGroup: FakeLister()}, feature_gates=_gates(case))
+    handle = FakeHandle(listers={PodGroup: FakeLister()}, feature_gates=feature_gates(case))
     if case.get("default"):
-        scheme = SCHEME._replace(gates=_gates(case))
+        scheme = SCHEME._replace(gates=feature_gates(case))
         return build_profiles(default_config(scheme), handle.make)["default-scheduler"]
     classes = [_waiting(name, fields) for name, fields in case["plugins"].items()]
     return framework_of(*classes, handle=handle)
 
 
 def _registered_events(case: Case) -> Sequence[PluginEvents]:
-    registered = _framework(case).registered_events
-    if not case.get("without_hints"):
-        return registered
-    return [
-        events_without_hints(of, is_in_tree=IN_TREE.get(of.plugin.name) is type(of.plugin))
-        for of in registered
-    ]
+    return [events_in_case(case, of) for of in _framework(case).registered_events]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "queueing_hints"))
@@ -117,9 +96,9 @@ def test_unioned_events(case: Case) -> None:
     found: dict[str, ActionType] = {}
     registered = _registered_events(case)
     for event in build_queueing_hint_map(registered):
-        actions = found.get(event.resource, ActionType.NONE)
-        found[str(event.resource)] = actions | event.action_type
-    assert found == {resource: _actions(names) for resource, names in case["events"].items()}
+        before = found.get(event.resource, ActionType.NONE)
+        found[str(event.resource)] = before | event.action_type
+    assert found == {resource: actions(names) for resource, names in case["events"].items()}
 
 
 async def _bind(self: Plugin, *arguments: object) -> None:

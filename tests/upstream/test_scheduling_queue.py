@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.config import POP_FROM_BACKOFF_Q
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
 from scheduler.queue.heap import Heap
@@ -13,7 +14,7 @@ from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.world import PROFILE, START, event_of, hint_map, hints_of, sort_key
-from tests.upstream.loading import Case, cases, pod
+from tests.upstream.loading import Case, cases, feature_gates, pod
 
 
 @pytest.mark.parametrize("case", cases("scheduling_queue", "worth_requeuing"))
@@ -64,6 +65,7 @@ def _backoff_queue(case: Case) -> BackoffQueue:
         initial_backoff_seconds=case.get("initial", 1.0),
         max_backoff_seconds=case.get("max", 10.0),
         sort_key=sort_key,
+        pops_early=POP_FROM_BACKOFF_Q in feature_gates(case),
     )
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.upstream.loading import load_all
+from scheduler.config.known_features import features_of
+from tests.upstream.loading import load_all, version_of
 from tests.upstream.shares import Share, expand, reasons, shares, table
 
 PATH = "pkg/x_test.go"
@@ -20,6 +21,17 @@ def test_no_description_is_there_twice_in_a_file() -> None:
     for path, cases in load_all().items():
         descriptions = [case.description for case in cases]
         assert len(descriptions) == len(set(descriptions)), path.name
+
+
+def test_the_gates_of_a_case_can_be_set() -> None:
+    """By a scheduler of the version of the case that emulates some version."""
+    for case in (case for cases in load_all().values() for case in cases):
+        version = version_of(case)
+        known = [features_of(version, version - before, version - before) for before in range(4)]
+        for gate, is_on in case.get("gates", {}).items():
+            specs = [features[gate] for features in known if gate in features]
+            settable = [spec for spec in specs if not spec.locked or spec.default == is_on]
+            assert settable, f"{case.source}: {gate}={is_on} cannot be set"
 
 
 @pytest.mark.parametrize(
