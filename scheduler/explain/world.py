@@ -169,9 +169,12 @@ class World:
         state = CycleState()
         decision = await self._decide(pod, state)
         node = _host(theirs) if theirs.result == "scheduled" else ""
-        if decision.result == "scheduled" and node == _host(decision):
-            decision = await self._bind(state, decision, node)
-        elif decision.result != "scheduled" and decision.diagnosis is not None:
+        if decision.result == "scheduled":
+            if node and node == _host(decision):
+                decision = await self._bind(state, decision, node)
+            elif node and _is_feasible(decision, node):
+                await self._bind(state, decision, node)
+        elif decision.diagnosis is not None:
             decision = await self._post_filter(state, decision)
         self._follow(other, theirs, changes)
         return decision
@@ -295,6 +298,11 @@ def _host(decision: Decision) -> str:
     """Return the node of a scheduled pod."""
     assert decision.schedule_result is not None, "a scheduled pod has a result"
     return decision.schedule_result.suggested_host
+
+
+def _is_feasible(decision: Decision, node: str) -> bool:
+    result = decision.schedule_result
+    return result is not None and node in result.feasible_nodes.names
 
 
 def _created_at(pod: Pod) -> float:

@@ -17,6 +17,7 @@ from scheduler.reports.build import cluster_report
 from scheduler.reports.model import Report
 from scheduler.reports.versions import FEATURES
 from scheduler.testing import make_node, make_pod
+from tests.plugins.volumes import make_claim, make_class, make_volume, pod_with_claims
 from tests.sources import ROOT
 
 MOST_ALLOCATED = """\
@@ -95,6 +96,24 @@ async def test_every_further_version_follows_the_evictions_of_the_first() -> Non
     decided = [pod async for pod in decided_by_versions(worlds, [first, high], frozenset())]
     assert [outcome.victims for outcome in decided[1].outcomes] == [("default/low",), (), ()]
     assert [pods_of(world) for world in worlds.values()] == [{"n": ["default/first"]}] * 3
+
+
+async def test_a_volume_that_the_first_version_gives_away_is_gone_in_all() -> None:
+    nodes = [make_node(n, allocatable={"cpu": n, "pods": "9"}) for n in "48"]
+    others = {
+        "storageclasses": [make_class()],
+        "persistentvolumes": [make_volume()],
+        "persistentvolumeclaims": [make_claim("first"), make_claim("second")],
+    }
+    base, other = (
+        World(config, nodes=nodes, others=others)
+        for config in (default_config(SCHEME), load_text(MOST_ALLOCATED, SCHEME))
+    )
+    pods = [pod_with_claims(name, name=name) for name in ("first", "second")]
+    decided = decided_by_versions({"1.35": base, "1.37": other}, pods, frozenset())
+    first, second = [pod async for pod in decided]
+    assert [outcome.best for outcome in first.outcomes] == [("8",), ("4",)]
+    assert [outcome.result for outcome in second.outcomes] == ["unschedulable"] * 2
 
 
 CLUSTER = """\
