@@ -274,6 +274,7 @@ class Options:
                 always_allow_paths=values.strings("authorization-always-allow-paths"),
                 authorized_seconds=self._seconds("authorization-webhook-cache-authorized-ttl"),
                 unauthorized_seconds=self._seconds("authorization-webhook-cache-unauthorized-ttl"),
+                names_authorizer=self.effective_version.scheduler >= SchedulerVersion.V1_37,
             ),
         )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from cachetools import TLRUCache
 
 from scheduler.api.field import quoted
@@ -73,6 +74,7 @@ class Authorizer:
     ) -> None:
         self._open_paths: Final = open_paths
         self._client: Final = client
+        self._name: Final = "kubernetes.io/webhook: " if options.names_authorizer else ""
         seconds = {True: options.authorized_seconds, False: options.unauthorized_seconds}
         self._reviews: Final[TLRUCache[tuple[object, ...], SubjectAccessReviewStatus]] = TLRUCache(
             _REVIEWS_MAX,
@@ -100,4 +102,6 @@ class Authorizer:
             raise AuthorizationError(
                 "webhook subject access review returned both allow and deny response"
             )
+        if self._name and status.reason and not status.denied:
+            return msgspec.structs.replace(status, reason=self._name + status.reason)
         return status

@@ -80,13 +80,15 @@ class AuthorizationOptions:
     """Options for deciding if a request is allowed.
 
     Without `kubeconfig`, and outside a cluster, only `system:masters` may read other paths than
-    `always_allow_paths`. A path may end in `*`.
+    `always_allow_paths`. A path may end in `*`. With `names_authorizer` the reason of a refusal
+    begins with the name that upstream's authorizer has.
     """
 
     kubeconfig: str = ""
     always_allow_paths: tuple[str, ...] = ALWAYS_ALLOW_PATHS
     authorized_seconds: float = 10.0
     unauthorized_seconds: float = 10.0
+    names_authorizer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
 from scheduler.serving.options import AuthorizationOptions, ServingError
-from scheduler.serving.reviews import ReviewClient
+from scheduler.serving.reviews import ANONYMOUS, ReviewClient
 from scheduler.testing import VirtualClock
 from tests.serving import served
 from tests.serving.review_server import Failure, ReviewServer
@@ -133,6 +133,21 @@ async def test_a_refusal_has_the_reason(asker: Asker, reviews: ReviewServer) -> 
     reviews.access["bob"] = {"allowed": False, "denied": True, "reason": "because"}
     expected = _forbidden('forbidden: User "bob" cannot post path "/metrics": because')
     assert await asker.ask(token="t", method="POST") == (403, expected)
+
+
+@pytest.mark.parametrize(
+    ("denied", "reason"), [(True, "because"), (False, "kubernetes.io/webhook: because")]
+)
+async def test_since_1_37_the_reason_of_no_opinion_names_the_authorizer(
+    reviews: ReviewServer, *, denied: bool, reason: str
+) -> None:
+    reviews.access["system:anonymous"] = {"allowed": False, "denied": denied, "reason": "because"}
+    clock, options = VirtualClock(), AuthorizationOptions(names_authorizer=True)
+    async with ReviewClient(
+        connection_to(reviews.url), clock=clock, rng=random.Random(1)
+    ) as client:
+        authorizer = Authorizer(OpenPaths([]), client, options=options, clock=clock)
+        assert (await authorizer.review(ANONYMOUS, verb="get", path="/metrics")).reason == reason
 
 
 async def test_markup_in_names_is_made_harmless(asker: Asker, reviews: ReviewServer) -> None:
