@@ -68,9 +68,8 @@ class Exposition:
         self._rows: Final = {
             name: row.as_of(options.version)
             for name, row in METRICS.items()
-            if row.since <= options.version <= row.until
+            if row.is_shown(options.version, shows_hidden=options.shows_hidden)
             and row.name not in options.disabled
-            and (options.version < row.hidden_since or options.shows_hidden)
         }
         self._everything: Final = CollectorRegistry(auto_describe=False)
         self._everything.register(_SchedulerCollector(metrics, self._rows, options))

@@ -42,7 +42,8 @@ class Metric(NamedTuple):
 
     `stability` is upstream's promise (STABLE, BETA, ALPHA) and part of the help text; it is empty
     for metrics that upstream does not have. Kube-scheduler 1.`since` to 1.`until` have the metric,
-    which is hidden from 1.`hidden_since` on; `changes` are other texts of some of these versions.
+    and up to 1.`hidden_until` if hidden metrics are shown; `changes` are other texts of some of
+    these versions.
     """
 
     name: str
@@ -53,8 +54,13 @@ class Metric(NamedTuple):
     buckets: tuple[float, ...] = ()
     since: int = 0
     until: int = _NEVER
-    hidden_since: int = _NEVER
+    hidden_until: int = 0
     changes: tuple[MetricChange, ...] = ()
+
+    def is_shown(self, version: int, *, shows_hidden: bool) -> bool:
+        """Return True if kube-scheduler 1.`version` shows the metric."""
+        until = max(self.until, self.hidden_until) if shows_hidden else self.until
+        return self.since <= version <= until
 
     def as_of(self, version: int) -> Metric:
         """Return the definition of kube-scheduler 1.`version`."""

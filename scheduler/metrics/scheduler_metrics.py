@@ -39,7 +39,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "buckets": tuple,
     "since": int,
     "until": int,
-    "hidden_since": int,
+    "hidden_until": int,
     "changes": lambda rows: tuple(MetricChange(**row) for row in rows),
 }
 _INSTRUMENTS: Final[Mapping[str, Callable[[Metric], object]]] = {
