@@ -53,6 +53,12 @@ def default_plugins(
     return Plugins(multi_point=PluginSet(enabled=enabled))
 
 
+def later_plugins(version: SchedulerVersion) -> frozenset[str]:
+    """Return the plugins that only later versions have."""
+    has = {row.name for row in _TABLE if row.since <= version}
+    return frozenset(row.name for row in _TABLE if row.name not in has)
+
+
 def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
     """Apply a profile's plugins to the default plugins, point by point.
 

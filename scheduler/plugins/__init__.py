@@ -8,8 +8,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from scheduler.config.default_plugins import later_plugins
 from scheduler.config.types import PluginArgs, Scheme
-from scheduler.config.versions import SchedulerVersion
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling
@@ -38,6 +38,7 @@ from scheduler.plugins.volume_zone import VolumeZone
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scheduler.config.versions import SchedulerVersion
     from scheduler.framework.interface import Plugin
 
 __all__ = ["IN_TREE", "SCHEME", "in_tree_plugins"]
@@ -72,19 +73,11 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
 #: The in-tree plugins by name.
 IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType({p.name: p for p in _CLASSES})
 
-#: The first version of the plugins that 1.34 does not have.
-_SINCE: Final = {
-    "GangScheduling": SchedulerVersion.V1_35,
-    "NodeDeclaredFeatures": SchedulerVersion.V1_35,
-    "PodGroupPodsCount": SchedulerVersion.V1_36,
-    "TopologyPlacementGenerator": SchedulerVersion.V1_36,
-    "DeferredPodScheduling": SchedulerVersion.V1_37,
-}
-
 
 def in_tree_plugins(version: SchedulerVersion) -> list[type[Plugin]]:
     """Return the in-tree plugins of a version."""
-    return [p for name, p in IN_TREE.items() if _SINCE.get(name, version) <= version]
+    later = later_plugins(version)
+    return [plugin for name, plugin in IN_TREE.items() if name not in later]
 
 
 #: The types of the in-tree plugins' arguments.

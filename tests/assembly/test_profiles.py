@@ -191,8 +191,8 @@ def test_two_profiles_of_one_name_are_refused() -> None:
 
 def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
     on = {GANG_SCHEDULING, RESIZE_PREEMPTION, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
-    gates = DEFAULT_FEATURE_GATES | on
-    (profile,) = default_config(SCHEME._replace(gates=gates)).profiles
+    scheme = SCHEME._replace(gates=DEFAULT_FEATURE_GATES | on, version=max(SchedulerVersion))
+    (profile,) = default_config(scheme).profiles
     assert isinstance(profile, KubeSchedulerProfile)
     names = {entry.name for entry in profile.plugins.multi_point.enabled}
     assert names == IN_TREE.keys()
