@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,7 +30,7 @@ class Kind(enum.StrEnum):
     HISTOGRAM = "histogram"
 
 
-class MetricChange(NamedTuple):
+class MetricChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Other texts of a metric in kube-scheduler 1.`since` to 1.`until`; an empty one is as ever."""
 
     since: int = 0
@@ -37,7 +39,7 @@ class MetricChange(NamedTuple):
     help: str = ""
 
 
-class Metric(NamedTuple):
+class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The definition of a metric. `buckets` are the upper bounds of a histogram.
 
     `stability` is upstream's promise (STABLE, BETA, ALPHA) and part of the help text; it is empty
@@ -65,11 +67,10 @@ class Metric(NamedTuple):
     def as_of(self, version: int) -> Metric:
         """Return the definition of kube-scheduler 1.`version`."""
         metric = self
-        for since, until, stability, text in self.changes:
-            if since <= version <= until:
-                metric = metric._replace(
-                    stability=stability or metric.stability, help=text or metric.help
-                )
+        for change in self.changes:
+            if change.since <= version <= change.until:
+                stability, text = change.stability or metric.stability, change.help or metric.help
+                metric = msgspec.structs.replace(metric, stability=stability, help=text)
         return metric
 
     @property

@@ -9,18 +9,17 @@ component-base `metrics/prometheus/clientgo/leaderelection/metrics.go`.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
 
 from scheduler.metrics.instruments import (
     CellVec,
     Histogram,
     HistogramVec,
-    Kind,
     Metric,
-    MetricChange,
     NumberVec,
     StateVec,
     exponential_buckets,
@@ -33,15 +32,6 @@ if TYPE_CHECKING:
 Stopwatch: TypeAlias = "Callable[[], float]"
 
 _TABLE: Final = Path(__file__).with_name("metrics.json")
-_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "kind": Kind,
-    "labels": tuple,
-    "buckets": tuple,
-    "since": int,
-    "until": int,
-    "hidden_until": int,
-    "changes": lambda rows: tuple(MetricChange(**row) for row in rows),
-}
 _INSTRUMENTS: Final[Mapping[str, Callable[[Metric], object]]] = {
     "CellVec": CellVec,
     "Histogram": lambda metric: Histogram(metric.buckets),
@@ -63,11 +53,11 @@ _ATTEMPTS_LABEL_MAX: Final = 15
 
 
 def _read_table() -> Iterator[tuple[str, Metric]]:
-    table: dict[str, dict[str, Any]] = json.loads(_TABLE.read_bytes())
+    table = msgspec.json.decode(_TABLE.read_bytes(), type=dict[str, dict[str, Any]])
     for field, row in table.items():
         if "exponential_buckets" in row:
             row["buckets"] = exponential_buckets(**row.pop("exponential_buckets"))
-        yield field, Metric(**{name: _FIELDS.get(name, str)(value) for name, value in row.items()})
+        yield field, msgspec.convert(row, Metric)
 
 
 #: The definition of each metric by its field of `SchedulerMetrics`, in the order of the names.
