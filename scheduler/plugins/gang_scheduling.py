@@ -16,6 +16,7 @@ from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, error, unresolvable, wait
+from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
-    from scheduler.snapshot.pod_info import PodInfo
 
 #: The longest time that a member waits for the others at Permit.
 _PERMIT_TIMEOUT_SECONDS: Final = 5 * 60.0
@@ -47,14 +47,11 @@ class _PodGroups:
     def __init__(self, handle: Handle) -> None:
         self._handle: Final = handle
 
-    def names(self, pod: Pod) -> tuple[str, ...]:
-        """Return the name of the pod's group; nothing for a pod without a group."""
-        group = pod.spec.scheduling_group
-        return (group.pod_group_name,) if group is not None else ()
-
     def gang_of(self, pod: PodInfo) -> GangSchedulingPolicy | None:
         """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
-        (name,) = self.names(pod.pod)
+        named = pod.spec.scheduling_group
+        assert named is not None, "the pod has a group"
+        name = named.pod_group_name
         pod_group = self._handle.lister(PodGroup).get(name, pod.namespace)
         if pod_group is None:
             raise _UnknownGroup(
@@ -81,14 +78,11 @@ class _Workloads:
         self._handle: Final = handle
         self._deadlines: Final[dict[str, float]] = {}
 
-    def names(self, pod: Pod) -> tuple[str, ...]:
-        """Return Workload, group and replica key of the pod; nothing for a pod without a group."""
-        named = pod.spec.workload_ref
-        return (named.name, named.pod_group, named.pod_group_replica_key) if named else ()
-
     def gang_of(self, pod: PodInfo) -> GangSchedulingPolicy | None:
         """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
-        name, wanted, _ = self.names(pod.pod)
+        named = pod.spec.workload_ref
+        assert named is not None, "the pod has a group"
+        name, wanted = named.name, named.pod_group
         workload = self._handle.lister(Workload).get(name, pod.namespace)
         if workload is None:
             raise _UnknownGroup(
@@ -121,7 +115,7 @@ class GangScheduling(Plugin):
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Reject a member until its group and minCount members are known."""
-        if not self._groups.names(pod.pod):
+        if not pod.pod_group_key:
             return None
         try:
             gang = self._groups.gang_of(pod)
@@ -143,7 +137,7 @@ class GangScheduling(Plugin):
 
         In the cycle of the group, members count as the snapshot has them; else as the cache does.
         """
-        if not self._groups.names(pod.pod):
+        if not pod.pod_group_key:
             return None
         try:
             gang = self._groups.gang_of(pod)
@@ -182,19 +176,19 @@ class GangScheduling(Plugin):
     ) -> QueueingHint:
         """Queue if the added pod belongs to the same group."""
         _, added = as_kind(Pod, old, new)
-        names = self._groups.names(pod.pod)
-        if added is None or not names or names != self._groups.names(added):
-            return QueueingHint.QUEUE_SKIP
-        return QueueingHint(added.metadata.namespace == pod.namespace)
+        key = pod.pod_group_key
+        return QueueingHint(bool(key) and added is not None and PodInfo(added).pod_group_key == key)
 
     def is_schedulable_after_group_added(
         self, pod: PodInfo, old: PodGroup | Workload | None, new: PodGroup | Workload | None
     ) -> QueueingHint:
         """Queue if the added PodGroup or Workload is the pod's."""
         added: PodGroup | Workload | None = as_kind(self._groups.kind, old, new)[1]
-        if added is None or self._groups.names(pod.pod)[:1] != (added.metadata.name,):
+        if added is None:
             return QueueingHint.QUEUE_SKIP
-        return QueueingHint(added.metadata.namespace == pod.namespace)
+        # The key of a group in a Workload has further parts.
+        start = f"{added.metadata.namespace}/{added.metadata.name}/"
+        return QueueingHint(f"{pod.pod_group_key}/".startswith(start))
 
 
 class _StateNotFoundError(LookupError):
