@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,12 +29,12 @@ from scheduler.plugins.dynamic_resources.extended_resources import extended_requ
 from scheduler.plugins.dynamic_resources.pod_group_claims import PodGroupOwners, claim_of_group
 from scheduler.plugins.dynamic_resources.scoring import (
     AllocationsError,
-    score_by_position,
-    score_of,
+    scores,
+    scores_of_new_claims,
 )
 from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.snapshot import PodInfo
-from scheduler.testing import FakeHandle, make_pod
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
 from tests.upstream.loading import Case, Fields, api_object, cases, feature_gates, pod
 
@@ -56,14 +58,19 @@ def test_allocations_get_upstreams_scores(case: Case) -> None:
         ClaimAllocation(claim, [_chosen(claim, name) for name in names], ())
         for claim, names in zip(without, case["chosen"], strict=True)
     ]
-    data = StateData(list(map(ClaimState, claims)))
-    assert score_of(data, found) == case["score"]
-    # 1.35 takes the allocations for those of the first claims.
+    real, nodes = StateData(list(map(ClaimState, claims))), snapshot_of([make_node("n")]).nodes
+    data: Any = SimpleNamespace(
+        claims=real.claims,
+        to_allocate=real.to_allocate,
+        node_allocation=lambda name: SimpleNamespace(claims=found),
+    )
+    assert scores(data, nodes).tolist() == [case["score"]]
+    # 1.35 knows no claims that have devices already.
     if without == claims:
-        assert score_by_position(data, found) == case["score"]
+        assert scores_of_new_claims(data, nodes).tolist() == [case["score"]]
     else:
         with pytest.raises(AllocationsError, match="is smaller than number of claims"):
-            score_by_position(data, found)
+            scores_of_new_claims(data, nodes)
 
 
 def _chosen(claim: ResourceClaim, name: str) -> ChosenDevice:

@@ -86,7 +86,7 @@ from scheduler.plugins.dynamic_resources.pod_group_claims import (
     PodGroupOwners,
     PodOwners,
 )
-from scheduler.plugins.dynamic_resources.scoring import no_scores, scores, scores_by_position
+from scheduler.plugins.dynamic_resources.scoring import no_scores, scores, scores_of_new_claims
 from scheduler.plugins.dynamic_resources.state import (
     STATE,
     ClaimState,
@@ -125,7 +125,7 @@ class DynamicResourcesError(Exception):
 #: How alternatives compare nodes; in later versions by `scores`.
 _SCORES: Final = {
     SchedulerVersion.V1_34: no_scores,
-    SchedulerVersion.V1_35: scores_by_position,
+    SchedulerVersion.V1_35: scores_of_new_claims,
 }
 
 

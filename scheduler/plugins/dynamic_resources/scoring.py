@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
     from scheduler.devices.requests import ClaimAllocation
@@ -32,14 +32,15 @@ def no_scores(data: StateData, nodes: Nodes) -> IntArray:
     return np.zeros(len(nodes), dtype=np.int64)
 
 
-def scores_by_position(data: StateData, nodes: Nodes) -> IntArray:
-    """Return the scores of nodes as if no claim were allocated already (v1.35).
+def scores_of_new_claims(data: StateData, nodes: Nodes) -> IntArray:
+    """Return the scores of nodes (v1.35).
 
-    Raises `AllocationsError` if one is, as upstream does.
+    Raises `AllocationsError`, as upstream does, if a claim has devices already.
     """
-    if len(data.to_allocate) == len(data.claims):
-        return scores(data, nodes)
-    return _scores(data, nodes, score_by_position)
+    new = len(data.to_allocate)
+    if new < len(data.claims) and any(map(data.node_allocation, nodes.names)):
+        raise AllocationsError(f"number of allocations {new} is smaller than number of claims")
+    return scores(data, nodes)
 
 
 def scores(data: StateData, nodes: Nodes) -> IntArray:
@@ -47,31 +48,12 @@ def scores(data: StateData, nodes: Nodes) -> IntArray:
     requests = (r for entry in data.claims for r in entry.claim.spec.devices.requests)
     if not any(request.first_available for request in requests):
         return no_scores(data, nodes)
-    return _scores(data, nodes, score_of)
-
-
-def _scores(
-    data: StateData, nodes: Nodes, score: Callable[[StateData, Iterable[ClaimAllocation]], int]
-) -> IntArray:
     result = np.zeros(len(nodes), dtype=np.int64)
     for position, name in enumerate(nodes.names):
         allocation = data.node_allocation(name)
         if allocation is not None:
-            result[position] = score(data, allocation.claims)
+            result[position] = score_of(data, allocation.claims)
     return result
-
-
-def score_by_position(data: StateData, allocated: Iterable[ClaimAllocation]) -> int:
-    """Return the score of a node; the allocations are taken for the first claims' (v1.35).
-
-    Raises `AllocationsError`.
-    """
-    names = [{device.request.full_name for device in each.devices} for each in allocated]
-    if len(names) < len(data.claims):
-        raise AllocationsError(
-            f"number of allocations {len(names)} is smaller than number of claims"
-        )
-    return sum(_of_claim(e.claim, chosen) for e, chosen in zip(data.claims, names, strict=True))
 
 
 def score_of(data: StateData, allocated: Iterable[ClaimAllocation]) -> int:
