@@ -24,8 +24,8 @@ def processor_seconds() -> float:
 class Timer(Protocol):
     """A callback that is due later, unless it is cancelled."""
 
-    def cancel(self) -> None:
-        """Drop the callback; a no-op after it has run."""
+    def cancel(self) -> object:
+        """Drop the callback; a no-op after it has run. The result has no meaning."""
 
 
 class Clock(Protocol):

@@ -5,6 +5,7 @@ The plugins are those of README.md and of the design, with annotations.
 
 import msgspec
 
+from fakeapi import FakeApiServer
 from scheduler import (
     ActionType,
     BindPlugin,
@@ -51,6 +52,7 @@ from scheduler import (
     unschedulable,
     wait,
 )
+from scheduler.testing import VirtualClock
 
 RESERVED = unschedulable("node(s) were reserved for GPU pods")
 
@@ -197,3 +199,8 @@ def a_plugin_satisfies_every_contract(
 ]:
     """The declarations in `Plugin` are those of the protocols."""
     return (plugin,) * 22
+
+
+def server_of_a_test() -> FakeApiServer:
+    """The clock of a simulation is a clock of the API server."""
+    return FakeApiServer(clock=VirtualClock())

@@ -6,6 +6,7 @@ The computation of room is written from the rules and shares nothing with the pl
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -255,6 +256,24 @@ def gated_with_nomination(simulation: Simulation) -> list[str]:
     nominations = queue.nominator.nominations
     waiting = queue.unschedulable_pods
     return [i.key for i in waiting if i.gating_plugin == "GangScheduling" and i.uid in nominations]
+
+
+def tries_members_in_another_order(simulation: Simulation) -> bool:
+    """Return True if a fresh scheduler would try the waiting members of a group in another order.
+
+    As upstream, of equally important members the one that was active first is tried first. To a
+    fresh scheduler all of them are new. If members differ, the order decides which of them fit
+    together.
+    """
+    pools = simulation.line.queue.pools.values()
+    waiting = [(info, info.pod_info) for pool in pools for info in pool.in_order()]
+    by_name = sorted(
+        (pod.pod_group_key, -pod.priority, pod.name, info.initial_attempt_timestamp or math.inf)
+        for info, pod in waiting
+        if pod.pod_group_key
+    )
+    by_age = sorted(by_name, key=lambda member: (*member[:2], member[3]))
+    return by_age != by_name
 
 
 def stuck_preemptors(simulation: Simulation) -> list[str]:

@@ -47,6 +47,7 @@ from .invariants import (
     overload_of,
     overlooked,
     stuck_preemptors,
+    tries_members_in_another_order,
 )
 from .line import Doorkeeper, Line
 from .traits import APP, DEDICATED, node_traits, pod_group_of, pod_of, with_cpu
@@ -168,8 +169,7 @@ class Simulation:
             raise AssertionError("pods are bound and deleted for ever")
         check_no_pod_waits_for_room(self)
         check_no_group_waits_for_room(self)
-        if not gated_with_nomination(self):
-            await self._compare_with_a_fresh_scheduler()
+        await self._compare_with_a_fresh_scheduler()
 
     def tries(self) -> dict[str, int]:
         """The number of attempts of each waiting pod, by uid; without gated pods."""
@@ -401,7 +401,7 @@ class Simulation:
         but = overlooked(self)
         check_no_pod_waits_for_room(self, but=but)
         check_no_group_waits_for_room(self)
-        if not but and not gated_with_nomination(self):
+        if not but:
             await self._compare_with_a_fresh_scheduler()
         self.line.cache.contradictions = self.line.tracker.silent_releases = 0
 
@@ -409,6 +409,8 @@ class Simulation:
 
     async def _compare_with_a_fresh_scheduler(self) -> None:
         """Check that a scheduler without history finds nothing to do, in a copy of the cluster."""
+        if gated_with_nomination(self) or tries_members_in_another_order(self):
+            return
         twin = Simulation(self.seed + 1, self.feature_gates)
         twin.store.copy_from(self.store)
         await twin.start()
