@@ -2,8 +2,7 @@
 
 An informer drops such fields before any plugin reads the object; API servers do so too.
 Source: the uses of the gates in component-helpers `resource/helpers.go`, `volumebinding/binder.go`,
-`k8s.io/dynamic-resource-allocation/structured/internal/stable`. One rule differs: a request for all
-devices leaves out devices that use shared counters, where upstream cannot allocate it.
+`k8s.io/dynamic-resource-allocation/structured/internal/stable`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,7 @@ from scheduler.api import resources
 from scheduler.api.dynamic_resources import ResourceSliceSpec
 from scheduler.api_calls.calls import POD_SCHEDULED
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
-from scheduler.devices.rules import (
-    BINDING_CONDITIONS,
-    CONSUMABLE_CAPACITY,
-    PARTITIONABLE_DEVICES,
-)
+from scheduler.devices.rules import CONSUMABLE_CAPACITY, PARTITIONABLE_DEVICES
 from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABLE_RESOURCES
 from scheduler.plugins.node_declared_features import DECLARED_FEATURES
 
@@ -57,7 +52,7 @@ def transforms(
         by_kind["nodes"] = lambda node: _node(
             node, has_policy=has_policy, has_features=has_features
         )
-    if not {CONSUMABLE_CAPACITY, PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
+    if not {CONSUMABLE_CAPACITY, PARTITIONABLE_DEVICES, _TAINTS} <= gates:
         # Without the gate 1.34 takes devices beside counters that no device uses.
         needs_gate = version >= SchedulerVersion.V1_35
         by_kind["resourceslices"] = lambda part: _slice(part, gates, needs_gate=needs_gate)
@@ -106,7 +101,7 @@ def _without_attributes_class(
 
 
 def _slice(part: ResourceSlice, gates: FeatureGates, *, needs_gate: bool) -> ResourceSlice:
-    """Return a slice without the devices that cannot be allocated.
+    """Return a slice without the fields that need gates; the allocator refuses devices that do.
 
     `needs_gate` is True if slices with counters have no devices without the gate.
     A slice that no node can use still counts for the completeness of its pool.
@@ -116,14 +111,8 @@ def _slice(part: ResourceSlice, gates: FeatureGates, *, needs_gate: bool) -> Res
         spec.per_device_node_selection is not None or (needs_gate and spec.shared_counters)
     ):
         return replace(part, spec=ResourceSliceSpec(spec.driver, spec.pool))
-    devices = tuple(_device(device, gates) for device in spec.devices if _is_known(device, gates))
+    devices = tuple(_device(device, gates) for device in spec.devices)
     return replace(part, spec=replace(spec, devices=devices))
-
-
-def _is_known(device: Device, gates: FeatureGates) -> bool:
-    if device.consumes_counters and PARTITIONABLE_DEVICES not in gates:
-        return False
-    return not device.binding_conditions or gates >= BINDING_CONDITIONS
 
 
 def _device(device: Device, gates: FeatureGates) -> Device:

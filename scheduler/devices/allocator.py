@@ -28,8 +28,14 @@ from scheduler.devices.requests import (
     ChosenDevice,
     ClaimAllocation,
     alternatives_of,
+    refuse_capacity,
 )
-from scheduler.devices.rules import CONSUMABLE_CAPACITY, EXPERIMENTAL_GATES
+from scheduler.devices.rules import (
+    BINDING_CONDITIONS,
+    CONSUMABLE_CAPACITY,
+    EXPERIMENTAL_GATES,
+    PARTITIONABLE_DEVICES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import (
         Counter,
         DeviceClass,
-        DeviceRequest,
         ResourceClaim,
     )
     from scheduler.config import FeatureGates
@@ -86,6 +91,8 @@ class Allocator:
         self._class_of: Final = class_of
         self._gates: Final = gates
         self.shares_capacity: Final = CONSUMABLE_CAPACITY in gates
+        self.attaches_devices: Final = gates >= BINDING_CONDITIONS
+        self.has_counters: Final = PARTITIONABLE_DEVICES in gates
         #: Without the gates of these features upstream takes its `stable` allocator.
         self.is_stable: Final = not (
             self.shares_capacity or gates >= rules.status_gates or gates & EXPERIMENTAL_GATES
@@ -137,8 +144,11 @@ class Allocator:
             yield from self._checked[key]
             return
         found = []
-        self._check_capacity(claim, claim.spec.devices.requests[number])
-        for request in alternatives_of(claim, claim.spec.devices.requests[number], self._class_of):
+        asked = claim.spec.devices.requests[number]
+        # The `stable` allocator ignores capacity.
+        if not self.shares_capacity and not self.is_stable:
+            refuse_capacity(claim, asked, self.rules.named)
+        for request in alternatives_of(claim, asked, self._class_of):
             if self.rules.refuses_derived and request.spec.derived_attributes:
                 raise AllocationError(
                     f"claim {claim.key}, request {request.name}: cannot handle request with "
@@ -152,22 +162,6 @@ class Allocator:
             found.append(request)
             yield request
         self._checked[key] = found
-
-    def _check_capacity(self, claim: ResourceClaim, request: DeviceRequest) -> None:
-        """Raise `AllocationError` if a request wants capacity that is not shared.
-
-        The `stable` allocator ignores it.
-        """
-        exactly = request.exactly
-        needs = [(*self.rules.named(request, sub), sub.capacity) for sub in request.first_available]
-        if exactly is not None:
-            needs.append(("request", request.name, exactly.capacity))
-        for word, name, needed in needs:
-            if needed is not None and not self.shares_capacity and not self.is_stable:
-                raise AllocationError(
-                    f"claim {claim.key}, {word} {name}: has capacity requests, "
-                    f"but the {CONSUMABLE_CAPACITY} feature is disabled"
-                )
 
     def counters(self, pool: Pool, device: PoolDevice) -> CounterSets:
         """Return the counters for a device of a pool that no allocated device has consumed."""
@@ -406,8 +400,10 @@ class _Search:
             raise AllocationTimeoutError
 
     def _is_selectable(self, request: Request, position: int) -> bool:
-        device = self._node_pools.devices[position][1]
-        return request.selects(device, self._allocator.verdicts) and device_matches(
+        device, allocator = self._node_pools.devices[position][1], self._allocator
+        if device.device.binding_conditions and not allocator.attaches_devices:
+            return False
+        return request.selects(device, allocator.verdicts) and device_matches(
             self._node_pools.node, device
         )
 
@@ -462,6 +458,8 @@ class _Search:
         elif self._is_in_use(device.id):
             return None
         if not rules.supports(self._node_pools.node, device.slice):
+            return None
+        if device.device.consumes_counters and not self._allocator.has_counters:
             return None
         leave_counters = self._join_counters(pool, device, is_shared=is_shared)
         if leave_counters is None:

@@ -102,6 +102,8 @@ class PoolRules(NamedTuple):
     build: Callable[[Slices, PoolId, list[ResourceSlice]], Pool | None]
     #: The key by which the slices of a pool are sorted.
     order: Callable[[ResourceSlice], tuple[object, ...]]
+    #: True if devices that take counters without counter sets make a pool invalid.
+    checks_counters: bool = True
 
 
 def node_matches(
@@ -278,6 +280,8 @@ class Slices:
         devices = self._sorted_devices(s for s in slices if not s.spec.shared_counters)
         if reason := _duplicate_name(devices):
             return Pool(id, invalid_reason=reason)
+        if not self._rules.checks_counters:
+            return Pool(id, devices=devices)
         counter_sets: dict[str, CounterSet] = {}
         for slice in (*slices, *others):
             for counter_set in slice.spec.shared_counters:

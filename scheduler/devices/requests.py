@@ -108,6 +108,23 @@ def alternatives_of(
         yield _checked(claim, request.name, "", exactly, class_of)
 
 
+def refuse_capacity(
+    claim: ResourceClaim,
+    request: DeviceRequest,
+    named: Callable[[DeviceRequest, DeviceSubRequest], tuple[str, str]],
+) -> None:
+    """Raise `AllocationError` if a request, or an alternative as it is `named`, wants capacity."""
+    wishes = [(*named(request, sub), sub.capacity) for sub in request.first_available]
+    if request.exactly is not None:
+        wishes.append(("request", request.name, request.exactly.capacity))
+    for word, name, capacity in wishes:
+        if capacity is not None:
+            raise AllocationError(
+                f"claim {claim.key}, {word} {name}: has capacity requests, but the "
+                "DRAConsumableCapacity feature is disabled"
+            )
+
+
 def _checked(
     claim: ResourceClaim,
     name: str,

@@ -130,6 +130,12 @@ class DeviceRules(NamedTuple):
 
 def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
     """Return the rules of a version with these gates."""
+    rules = _rules_of(gates, version)
+    pools = rules.pools._replace(checks_counters=PARTITIONABLE_DEVICES in gates)
+    return rules._replace(pools=pools)
+
+
+def _rules_of(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
     # Without shares, counters and distinct values the order of a request's devices decides nothing.
     starts_over = CONSUMABLE_CAPACITY in gates or PARTITIONABLE_DEVICES in gates
     if version == SchedulerVersion.V1_34:

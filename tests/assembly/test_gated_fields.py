@@ -115,4 +115,4 @@ def test_devices_beside_counters_need_the_gate_from_1_35_on(version: SchedulerVe
     part = api_object(ResourceSlice, {"spec": {**spec, "sharedCounters": [{"name": "g"}]}})
     read = transforms(default_feature_gates(version) - {PARTITIONABLE_DEVICES}, version)
     names = [device.name for device in read["resourceslices"](part).spec.devices]
-    assert names == (["plain"] if version == SchedulerVersion.V1_34 else [])
+    assert names == (["plain", "part"] if version == SchedulerVersion.V1_34 else [])
