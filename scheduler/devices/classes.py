@@ -41,12 +41,12 @@ class DeviceClassResolver:
         self._cursor = -1
         self._known: Final[dict[str, DeviceClass]] = {}
         self._of_resource: Final[dict[str, DeviceClass]] = {}
-        is_newer = handle.version >= SchedulerVersion.V1_35
-        self._follow: Final = self._follow_changes if is_newer else self._read_all
+        since_1_35 = handle.version >= SchedulerVersion.V1_35
+        self._follow: Final = self._follow_changes if since_1_35 else self._read_all
         #: Returns the nodes that leave an extended resource to devices.
-        self.needs_devices: Final = _without_any if is_newer else _without_entry
+        self.needs_devices: Final = _without_any if since_1_35 else _without_entry
         #: True if a claim for some extended resources is for those that the node has itself, too.
-        self.claims_all_resources: Final = not is_newer
+        self.claims_all_resources: Final = not since_1_35
 
     def device_class(self, resource: str) -> DeviceClass | None:
         """Return the class of an extended resource; None if devices do not provide it."""

@@ -127,9 +127,9 @@ class SelectorVerdicts:
         gates: FeatureGates = frozenset(),
         version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
     ) -> None:
-        is_newer = version >= SchedulerVersion.V1_37
-        has_lists = LIST_TYPE_ATTRIBUTES in gates or is_newer
-        self._error: Final = _selector_error_on_device if is_newer else _selector_error
+        since_1_37 = version >= SchedulerVersion.V1_37
+        has_lists = LIST_TYPE_ATTRIBUTES in gates or since_1_37
+        self._error: Final = _selector_error_on_device if since_1_37 else _selector_error
         self._attribute: Final = cel_types.DYN if has_lists else cel_types.ANY
         self._value_of: Final = list_or_scalar if has_lists else scalar
         self._verdicts: Final = _Results(self._verdict)

@@ -110,14 +110,14 @@ class Executor:
         #: Since 1.35 victims that go already, or have gone, are left alone, and the preemptor waits
         #: until the deletion of the last one has been seen.
         self._looks_at_deletions: Final = handle.version >= SchedulerVersion.V1_35
-        is_new = handle.version >= SchedulerVersion.V1_36
-        self._cancel: Final = self._cancel_binding if is_new else self._cancel_waiting
-        self._note_in_memory: Final = " (in kube-scheduler memory)." if is_new else ""
-        self._related: Final = _pod_group_only if is_new else _any_preemptor
+        since_1_36 = handle.version >= SchedulerVersion.V1_36
+        self._cancel: Final = self._cancel_binding if since_1_36 else self._cancel_waiting
+        self._note_in_memory: Final = " (in kube-scheduler memory)." if since_1_36 else ""
+        self._related: Final = _pod_group_only if since_1_36 else _any_preemptor
         #: Before 1.36 victims are counted even if all are terminating.
-        self._counts_terminating: Final = not is_new
+        self._counts_terminating: Final = not since_1_36
         #: Since 1.36 victims in the foreground are counted even if an eviction fails.
-        self._counts_failed: Final = is_new
+        self._counts_failed: Final = since_1_36
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""

@@ -143,40 +143,33 @@ class DynamicResources(Plugin):
     reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules", "podgroups")
 
     def __init__(self) -> None:
-        version = self.handle.version
-        self._is_enabled: Final = DYNAMIC_RESOURCE_ALLOCATION in self.handle.feature_gates
+        gates, version = self.handle.feature_gates, self.handle.version
+        self._is_enabled: Final = DYNAMIC_RESOURCE_ALLOCATION in gates
+        has_group_claims = WORKLOAD_CLAIMS in gates
+        self._owners: Final = PodGroupOwners(self.handle) if has_group_claims else PodOwners()
+        filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
+        self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
+        self._binding_timeout_seconds: Final = (
+            binding_timeout.seconds if binding_timeout else _DEFAULT_BINDING_TIMEOUT_SECONDS
+        )
         self._scores: Final = _SCORES.get(version, scores)
         has_implicit = version >= SchedulerVersion.V1_35
         self._makes_requests: Final = extended_requests if has_implicit else requests_by_container
         self._may_be_devices: Final = (
             is_dra_extended_resource_name if has_implicit else is_extended_resource_name
         )
-        filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
-        self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
-        self._binding_timeout_seconds: Final = (
-            binding_timeout.seconds if binding_timeout else _DEFAULT_BINDING_TIMEOUT_SECONDS
-        )
-        is_on = NODE_ALLOCATABLE_RESOURCES in self.handle.feature_gates
-        self._owners: Final = (
-            PodGroupOwners(self.handle)
-            if WORKLOAD_CLAIMS in self.handle.feature_gates
-            else PodOwners()
-        )
-        is_newer = version >= SchedulerVersion.V1_37
-        rules = RULES_OF_1_37 if is_newer else RULES_OF_1_36
-        self._allocatable_rules: Final = rules if is_on else None
-        self._frees_devices: Final = frees_if_deleted if is_newer else frees
+        since_1_37 = version >= SchedulerVersion.V1_37
+        rules = RULES_OF_1_37 if since_1_37 else RULES_OF_1_36
+        self._allocatable_rules: Final = rules if NODE_ALLOCATABLE_RESOURCES in gates else None
         #: PostFilter gives no reason in 1.37 if it changes no claim.
-        self._gives_reasons: Final = not is_newer
-        deletion = ActionType.DELETE if is_newer else ActionType.NONE
-        #: By kind: which pods a change is about.
-        self.pre_queueing_hints: Final = (
-            {EventResource.RESOURCE_CLAIM: self.pods_of_claim}
-            if PRE_QUEUEING_HINTS in self.handle.feature_gates
-            else {}
-        )
+        self._gives_reasons: Final = not since_1_37
+        self._frees_devices: Final = frees_if_deleted if since_1_37 else frees
+        deletion = ActionType.DELETE if since_1_37 else ActionType.NONE
         self._claim_actions: Final = ActionType.ADD | ActionType.UPDATE | deletion
-        if DRA_EXTENDED_RESOURCE in self.handle.feature_gates:
+        narrowing = {EventResource.RESOURCE_CLAIM: self.pods_of_claim}
+        #: By kind: which pods a change is about.
+        self.pre_queueing_hints: Final = narrowing if PRE_QUEUEING_HINTS in gates else {}
+        if DRA_EXTENDED_RESOURCE in gates:
             self.handle.on_change(
                 DeviceClass, lambda old, new: self._devices.classes.follow_informer()
             )
