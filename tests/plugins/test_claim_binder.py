@@ -23,7 +23,7 @@ from scheduler.devices.claims import ClaimTracker
 from scheduler.framework.handle import WriteConflictError, WriteOutcomeUnknownError
 from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder, ClaimBindingError
-from scheduler.plugins.dynamic_resources.pod_group_claims import PodOwners
+from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
 from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
 
@@ -60,7 +60,8 @@ class Stage:
         self.handle = FakeHandle(listers={"resourceclaims": self.store}, clock=self.clock)
         object.__setattr__(self.handle.api, "resource_claims", self.api)
         self.tracker = ClaimTracker(self.handle)
-        self.binder = ClaimBinder(self.handle, self.tracker, PodOwners(), timeout_seconds=12.0)
+        owners = ClaimOwners(self.handle)
+        self.binder = ClaimBinder(self.handle, self.tracker, owners, timeout_seconds=12.0)
         stored = self.store.list()[0]
         self.data = StateData([ClaimState(stored, allocation=allocation)])
 

@@ -25,12 +25,14 @@ from scheduler.api.pod_groups import PodGroup, PodGroupSpec, PodGroupStatus
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, NodeToStatus
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
-from scheduler.plugins.dynamic_resources.pod_group_claims import WORKLOAD_CLAIMS, PodGroupOwners
+from scheduler.plugins.dynamic_resources.pod_group_claims import WORKLOAD_CLAIMS, ClaimOwners
 from scheduler.plugins.dynamic_resources.state import STATE, ClaimState, StateData
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import ALLOCATION, by_name, by_template, lister, make_claim
+
+GATES = DEFAULT_FEATURE_GATES | {WORKLOAD_CLAIMS}
 
 
 def member(group: str | None = "g") -> Pod:
@@ -53,14 +55,14 @@ def owners(
     *claims: PodResourceClaim,
     statuses: Sequence[PodResourceClaimStatus] = (),
     scheduled: int | None = None,
-) -> PodGroupOwners:
+) -> ClaimOwners:
     """The owners in a cluster with one pod group, which names these claims."""
     group = group_with(*claims, statuses=statuses)
-    handle = FakeHandle(listers={"podgroups": lister([group])})
+    handle = FakeHandle(listers={"podgroups": lister([group])}, feature_gates=GATES)
     if scheduled is not None:
         state = SimpleNamespace(scheduled_pods_count=scheduled)
         handle.pod_groups["default/g"] = cast("Any", state)
-    return PodGroupOwners(handle)
+    return ClaimOwners(handle)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ async def test_a_claim_from_a_template_is_released_if_the_group_is_its_owner(
             "resourceclaims": lister([claim]),
             "podgroups": lister([group_with(by_template(), statuses=[made])]),
         },
-        feature_gates=DEFAULT_FEATURE_GATES | {WORKLOAD_CLAIMS},
+        feature_gates=GATES,
     )
     plugin = Registry([DynamicResources]).create("DynamicResources", None, handle)
     assert isinstance(plugin, DynamicResources)

@@ -20,13 +20,18 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.quantity import parse_quantity
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.pools import DeviceId
 from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
-from scheduler.plugins.dynamic_resources.pod_group_claims import PodGroupOwners, claim_of_group
+from scheduler.plugins.dynamic_resources.pod_group_claims import (
+    WORKLOAD_CLAIMS,
+    ClaimOwners,
+    claim_of_group,
+)
 from scheduler.plugins.dynamic_resources.scoring import (
     AllocationsError,
     scores,
@@ -197,7 +202,8 @@ def test_users_of_claims(case: Case) -> None:
     groups = [_group("my-podgroup", *case["group"])] if "group" in case.fields else []
     metadata = {"name": "my-pod", "namespace": "default", "uid": "pod-uid"}
     spec = {"schedulingGroup": {"podGroupName": "my-podgroup"}} if groups else {}
-    owners = PodGroupOwners(FakeHandle(listers={"podgroups": lister(groups)}))
+    gates = DEFAULT_FEATURE_GATES | {WORKLOAD_CLAIMS}
+    owners = ClaimOwners(FakeHandle(listers={"podgroups": lister(groups)}, feature_gates=gates))
     entry = api_object(PodResourceClaim, case["entry"])
     user = owners.user(pod({"metadata": metadata, "spec": spec}), entry)
     assert [user.resource, user.name, user.uid] == case["user"]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from scheduler.devices.claims import ClaimTracker
     from scheduler.framework.handle import Handle, ResourceClaimWriter
-    from scheduler.plugins.dynamic_resources.pod_group_claims import PodOwners
+    from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
     from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 
 _log: Final = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class ClaimBinder:
     """Writes the claims of pods."""
 
     def __init__(
-        self, handle: Handle, claims: ClaimTracker, owners: PodOwners, *, timeout_seconds: float
+        self, handle: Handle, claims: ClaimTracker, owners: ClaimOwners, *, timeout_seconds: float
     ) -> None:
         self._handle: Final = handle
         self._owners: Final = owners

@@ -81,11 +81,7 @@ from scheduler.plugins.dynamic_resources.node_allocatable import (
     RULES_OF_1_37,
     NodeAllocatable,
 )
-from scheduler.plugins.dynamic_resources.pod_group_claims import (
-    WORKLOAD_CLAIMS,
-    PodGroupOwners,
-    PodOwners,
-)
+from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
 from scheduler.plugins.dynamic_resources.scoring import no_scores, scores, scores_of_new_claims
 from scheduler.plugins.dynamic_resources.state import (
     STATE,
@@ -145,8 +141,7 @@ class DynamicResources(Plugin):
     def __init__(self) -> None:
         gates, version = self.handle.feature_gates, self.handle.version
         self._is_enabled: Final = DYNAMIC_RESOURCE_ALLOCATION in gates
-        has_group_claims = WORKLOAD_CLAIMS in gates
-        self._owners: Final = PodGroupOwners(self.handle) if has_group_claims else PodOwners()
+        self._owners: Final = ClaimOwners(self.handle)
         filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
         self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
         self._binding_timeout_seconds: Final = (

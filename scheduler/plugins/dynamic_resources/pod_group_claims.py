@@ -22,7 +22,7 @@ from scheduler.api.pod_groups import PodGroup
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scheduler.api.core import Pod, PodResourceClaim
+    from scheduler.api.core import Pod, PodResourceClaim, PodSchedulingGroup
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.framework.handle import Handle
 
@@ -33,34 +33,18 @@ _POD_GROUPS: Final = "podgroups"
 _UNSUPPORTED: Final = "none of the supported fields are set"
 
 
-class PodOwners:
-    """Claims belong to pods alone."""
-
-    def ensure_is_for_pod(self, pod: Pod, claim: ResourceClaim) -> None:
-        """Raise ClaimError unless a claim was created for the pod."""
-        ensure_is_for_pod(pod, claim)
-
-    def is_reserved(self, pod: Pod, claim: ResourceClaim) -> bool:
-        """Return True if the pod may use a claim without being added to its users."""
-        return claim.is_reserved_for(pod.metadata.uid)
-
-    def user(self, pod: Pod, entry: PodResourceClaim | None) -> ResourceClaimConsumerReference:
-        """Return the user of a claim that the pod names; raises ClaimError."""
-        metadata = pod.metadata
-        return ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
-
-    def claims_to_release(self, pod: Pod) -> Iterator[tuple[ClaimReference, str]]:
-        """Yield the claims that PostFilter takes from the pod's group, and the group's uid."""
-        return iter(())
-
-
-class PodGroupOwners(PodOwners):
-    """Claims belong to pods or to pod groups."""
+class ClaimOwners:
+    """The owners and users of claims."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle: Final = handle
+        self._has_groups: Final = WORKLOAD_CLAIMS in handle.feature_gates
 
     def ensure_is_for_pod(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Raise ClaimError unless a claim was created for the pod, or for its group."""
+        if not self._has_groups:
+            ensure_is_for_pod(pod, claim)
+            return
         group = pod.spec.scheduling_group
         if is_controlled_by(claim, pod.metadata.uid):
             return
@@ -77,17 +61,23 @@ class PodGroupOwners(PodOwners):
             )
 
     def is_reserved(self, pod: Pod, claim: ResourceClaim) -> bool:
-        group = pod.spec.scheduling_group
-        of_group = (_GROUP, _POD_GROUPS, group.pod_group_name) if group is not None else None
-        return super().is_reserved(pod, claim) or any(
-            (user.api_group, user.resource, user.name) == of_group
-            for user in claim.status.reserved_for
+        """Return True if the pod may use a claim without being added to its users."""
+        group = self._group_of(pod)
+        return claim.is_reserved_for(pod.metadata.uid) or (
+            group is not None
+            and any(
+                (user.api_group, user.resource, user.name)
+                == (_GROUP, _POD_GROUPS, group.pod_group_name)
+                for user in claim.status.reserved_for
+            )
         )
 
     def user(self, pod: Pod, entry: PodResourceClaim | None) -> ResourceClaimConsumerReference:
-        named = pod.spec.scheduling_group
+        """Return the user of a claim that the pod names; raises ClaimError."""
+        metadata, named = pod.metadata, self._group_of(pod)
+        itself = ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
         if entry is None or named is None:
-            return super().user(pod, entry)
+            return itself
         group = self._group_named(named.pod_group_name, pod)
         for claim in group.spec.resource_claims:
             if claim.resource_claim_name is None and claim.resource_claim_template_name is None:
@@ -97,11 +87,14 @@ class PodGroupOwners(PodOwners):
                 return ResourceClaimConsumerReference(
                     _GROUP, _POD_GROUPS, metadata.name, metadata.uid
                 )
-        return super().user(pod, entry)
+        return itself
 
     def claims_to_release(self, pod: Pod) -> Iterator[tuple[ClaimReference, str]]:
-        """Yield the claims of a group without members on nodes; raises ClaimError."""
-        group = pod.spec.scheduling_group
+        """Yield the claims that PostFilter takes from the pod's group, and the group's uid.
+
+        A group with members on nodes keeps its claims. Raises ClaimError.
+        """
+        group = self._group_of(pod)
         if group is None:
             return
         state = self._handle.pod_group(f"{pod.metadata.namespace}/{group.pod_group_name}")
@@ -112,6 +105,10 @@ class PodGroupOwners(PodOwners):
             reference = claim_of_group(stored, claim)
             if reference is not None:
                 yield reference, stored.metadata.uid
+
+    def _group_of(self, pod: Pod) -> PodSchedulingGroup | None:
+        """Return the group of a pod if groups may have claims."""
+        return pod.spec.scheduling_group if self._has_groups else None
 
     def _group_named(self, name: str, pod: Pod) -> PodGroup:
         group = self._handle.lister(PodGroup).get(name, pod.metadata.namespace)
