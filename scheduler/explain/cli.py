@@ -36,7 +36,7 @@ from scheduler.extenders import HTTPExtenders
 from scheduler.metrics.scheduler_metrics import METRICS
 from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
-from scheduler.reports.build import cluster_report, pod_report
+from scheduler.reports.build import cluster_report
 from scheduler.reports.model import PlacedPod, Report
 from scheduler.reports.summary import summary_of
 
@@ -225,7 +225,7 @@ def pods(
     async def explain() -> None:
         first = settings(config, version=version)
         async with _extenders(first, call=call_extenders) as extenders:
-            worlds = _worlds(config, versions or (version,), plugin, extenders)
+            worlds = {v.label: _world(config, v, plugin, extenders) for v in versions or (version,)}
             kinds = {kind.resource.key: kind for each in worlds.values() for kind in each.kinds}
             cluster, missing = await source.read(kinds.values(), keeps_json=bool(extenders))
             _require_known(only, {pod.key for pod in cluster.pods})
@@ -258,26 +258,18 @@ def _print_dump_command(
     """Print the command that dumps the kinds on which decisions depend."""
     with _one_line_errors(config):
         find_plugins_in_working_directory()
-        (world,) = _worlds(config, (version,), plugins, ()).values()
-        click.echo(dump_command(world.kinds))
+        click.echo(dump_command(_world(config, version, plugins).kinds))
 
 
-def _worlds(
+def _world(
     config: Path | None,
-    versions: Iterable[SchedulerVersion],
+    version: SchedulerVersion,
     plugins: tuple[str, ...],
-    extenders: Sequence[Extender],
-) -> dict[str, World]:
-    """Return an empty cluster for each version, by the version's name."""
-    return {
-        version.label: World(
-            settings(config, version=version),
-            plugins=plugins,
-            version=version,
-            extenders=extenders,
-        )
-        for version in versions
-    }
+    extenders: Sequence[Extender] = (),
+) -> World:
+    """Return an empty cluster in which a version decides."""
+    configuration = settings(config, version=version)
+    return World(configuration, plugins=plugins, version=version, extenders=extenders)
 
 
 @main.command()
@@ -392,8 +384,7 @@ async def _decided_in_order(
     for pod in waiting:
         decision = await world.decide(pod)
         if not only or decision.pod.key in only:
-            framework = world.profiles.get(pod.spec.scheduler_name)
-            report = pod_report(decision, framework, world.snapshot, scenario=question)
+            report = world.report(decision, scenario=question)
             yield replace(report, placed_before=tuple(placed))
         elif decision.result == "scheduled" and decision.schedule_result is not None:
             host = decision.schedule_result.suggested_host

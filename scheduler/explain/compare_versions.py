@@ -10,7 +10,6 @@ from rich.table import Table
 
 from scheduler.config import SchedulerVersion
 from scheduler.explain.cluster import with_api_defaults
-from scheduler.reports.build import pod_report
 from scheduler.reports.counts import counted
 from scheduler.reports.versions import versions_of
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.explain.world import World
-    from scheduler.reports.decision import Decision
-    from scheduler.reports.model import PodReport, PodVersions, VersionOutcome
+    from scheduler.reports.model import PodVersions, VersionOutcome
 
 #: What differs, as the first line counts it.
 _KINDS: Final = {
@@ -67,13 +65,8 @@ async def decided_by_versions(
         changes = base.take_changes()
         beside = [await world.decide_beside(pod, base, decision, changes) for world in others]
         if not only or pod.key in only:
-            reports = map(_report, worlds.values(), (decision, *beside))
-            yield versions_of(dict(zip(worlds, reports, strict=True)))
-
-
-def _report(world: World, decision: Decision) -> PodReport:
-    framework = world.profiles.get(decision.pod.spec.scheduler_name)
-    return pod_report(decision, framework, world.snapshot)
+            pairs = zip(worlds.items(), (decision, *beside), strict=True)
+            yield versions_of({version: world.report(own) for (version, world), own in pairs})
 
 
 def comparison_lines(listed: Sequence[PodVersions]) -> list[str]:

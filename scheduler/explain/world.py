@@ -29,7 +29,7 @@ from scheduler.framework.types import PODS_TO_ACTIVATE, NominatingInfo, Nominati
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue.queued_pod_info import QueuedPodInfo
-from scheduler.reports.build import report_over
+from scheduler.reports.build import pod_report, report_over
 from scheduler.reports.decision import (
     Decision,
     FirstByName,
@@ -215,6 +215,11 @@ class World:
             return decision
         counts = (len(found) + len(diagnosis.node_to_status), len(found))
         return decision._replace(counts=counts)
+
+    def report(self, decision: Decision, *, scenario: str = "") -> PodReport:
+        """Return the report on the last decision."""
+        framework = self.profiles.get(decision.pod.spec.scheduler_name)
+        return pod_report(decision, framework, self.snapshot, scenario=scenario)
 
     async def report_again(self, pod: Pod) -> PodReport:
         """Report where a pod that has a node would be placed in the cluster without this pod.
