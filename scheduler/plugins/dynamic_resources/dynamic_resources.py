@@ -199,18 +199,13 @@ class DynamicResources(Plugin):
             return skip()
         try:
             claims = self._claims_of(pod.pod)
-        except ClaimError as failure:
-            return unresolvable(str(failure))
-        data = StateData(list(map(ClaimState, claims)))
-        group_claims = claims_of_group(state)
-        self._add_extended_claim(data, pod)
-        try:
             entries = [e for e in pod.spec.resource_claims if claim_referenced_by(pod.pod, e)]
             users = [self._owners.user(pod.pod, each) for each in entries]
         except ClaimError as failure:
             return unresolvable(str(failure))
-        for entry, user in zip(data.claims, users, strict=False):
-            entry.user = user
+        data = StateData([ClaimState(c, user=user) for c, user in zip(claims, users, strict=True)])
+        group_claims = claims_of_group(state)
+        self._add_extended_claim(data, pod)
         if not data.claims:
             return skip()
         for entry in data.claims:
