@@ -466,6 +466,26 @@ def claim_referenced_by(pod: Pod, entry: PodResourceClaim) -> ClaimReference | N
     raise ClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
+def names_claim(pod: Pod, claim: ResourceClaim) -> bool:
+    """Return True if a pod names a claim; claims for extended resources do not count."""
+    names = {entry.resource_claim_name for entry in pod.spec.resource_claims} | {
+        status.resource_claim_name for status in pod.status.resource_claim_statuses
+    }
+    in_namespace = pod.metadata.namespace == claim.metadata.namespace
+    return in_namespace and claim.metadata.name in names
+
+
+def frees(original: ResourceClaim | None, modified: ResourceClaim | None) -> bool:
+    """Return True if a change of a claim frees its devices. Deletions are not events."""
+    return modified is not None and frees_if_deleted(original, modified)
+
+
+def frees_if_deleted(original: ResourceClaim | None, modified: ResourceClaim | None) -> bool:
+    """Return True if a change or the deletion of a claim frees its devices (v1.37)."""
+    had_devices = original is not None and original.status.allocation is not None
+    return had_devices and (modified is None or modified.status.allocation is None)
+
+
 def ensure_is_for_pod(pod: Pod, claim: ResourceClaim) -> None:
     """Raise ClaimError unless a claim of the pod's namespace was created for it (`IsForPod`)."""
     if is_controlled_by(claim, pod.metadata.uid):

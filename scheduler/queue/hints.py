@@ -334,7 +334,11 @@ class QueueingHints:
             for pod in group.values():
                 if not _can_move(pod, registered):
                     break
-                decision = self._decide(pod, registered, old_obj, new_obj, affected)
+                answers: list[HintAnswer] = []
+                strategy = self.is_pod_worth_requeuing(
+                    pod, registered, old_obj, new_obj, answers, affected
+                )
+                decision = Decision({pod.key: pod}, strategy, tuple(answers))
                 is_shared = is_shared and not decision.has_error
                 decisions.add(decision._replace(pods=group) if is_shared else decision)
                 if is_shared:
@@ -358,18 +362,6 @@ class QueueingHints:
             evaluations[plugin, "narrowed"] += 1
             affected[plugin] = is_affected
         return affected
-
-    def _decide(
-        self,
-        pod: QueuedPodInfo,
-        registered: RegisteredHints,
-        old_obj: object,
-        new_obj: object,
-        affected: Mapping[str, IsAffected],
-    ) -> Decision:
-        answers: list[HintAnswer] = []
-        strategy = self.is_pod_worth_requeuing(pod, registered, old_obj, new_obj, answers, affected)
-        return Decision({pod.key: pod}, strategy, tuple(answers))
 
     def is_pod_worth_requeuing(
         self,

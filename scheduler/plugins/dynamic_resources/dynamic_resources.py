@@ -32,9 +32,12 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceSlice,
     claim_referenced_by,
+    frees,
+    frees_if_deleted,
     is_claim_for_extended_resources,
     is_controlled_by,
     is_dra_extended_resource_name,
+    names_claim,
 )
 from scheduler.api.node_selectors import parse_node_selector
 from scheduler.api.resources import is_extended_resource_name
@@ -66,7 +69,6 @@ from scheduler.plugins.dynamic_resources.binding_conditions import (
     is_ready_for_binding,
 )
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
-from scheduler.plugins.dynamic_resources.claim_changes import frees, frees_if_deleted, names_claim
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
@@ -541,7 +543,7 @@ class DynamicResources(Plugin):
         claim = new or old
         if claim is None or self._frees_devices(old, new):
             return None
-        return functools.partial(names_claim, claim)
+        return lambda info: names_claim(info.pod, claim)
 
     def is_schedulable_after_pod_change(
         self, pod: PodInfo, old: object, new: object
