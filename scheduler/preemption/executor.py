@@ -114,10 +114,9 @@ class Executor:
         self._cancel: Final = self._cancel_binding if since_1_36 else self._cancel_waiting
         self._note_in_memory: Final = " (in kube-scheduler memory)." if since_1_36 else ""
         self._related: Final = _pod_group_only if since_1_36 else _any_preemptor
-        #: Before 1.36 victims are counted even if all are terminating.
-        self._counts_terminating: Final = not since_1_36
-        #: Since 1.36 victims in the foreground are counted even if an eviction fails.
-        self._counts_failed: Final = since_1_36
+        #: Since 1.36 victims are counted if there is one to evict, and always in the foreground;
+        #: before, unless an eviction has failed in the foreground.
+        self._counts_failures: Final = since_1_36
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""
@@ -138,12 +137,8 @@ class Executor:
         if self._looks_at_deletions:
             victims = [v for v in victims if v.pod.metadata.deletion_timestamp is None]
         is_async = ASYNC_PREEMPTION in self._handle.feature_gates
-        status = None
-        if is_async:
-            counts = bool(victims) or self._counts_terminating
-        else:
-            status = await self._make_room(candidate.name, preemptor, victims)
-            counts = status is None or self._counts_failed
+        status = None if is_async else await self._make_room(candidate.name, preemptor, victims)
+        counts = bool(victims) or not is_async if self._counts_failures else status is None
         if counts:
             self._handle.metrics.preemption_victims.observe(len(candidate.victims.pods))
         if victims and is_async:
