@@ -33,7 +33,6 @@ from scheduler.devices.requests import (
 from scheduler.devices.rules import (
     BINDING_CONDITIONS,
     CONSUMABLE_CAPACITY,
-    EXPERIMENTAL_GATES,
     PARTITIONABLE_DEVICES,
 )
 
@@ -95,7 +94,7 @@ class Allocator:
         self.has_counters: Final = PARTITIONABLE_DEVICES in gates
         #: Without the gates of these features upstream takes its `stable` allocator.
         self.is_stable: Final = not (
-            self.shares_capacity or gates >= rules.status_gates or gates & EXPERIMENTAL_GATES
+            self.shares_capacity or gates >= rules.status_gates or gates & rules.experimental_gates
         )
         #: By id; they are kept, so that their ids stay theirs.
         self._claims: Final[dict[int, ResourceClaim]] = {}

@@ -70,11 +70,6 @@ FRACTIONAL_CAPACITY: Final = "DRAFractionalCapacityRange"
 OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
 PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
 
-#: With any of these upstream takes its `experimental` allocator.
-EXPERIMENTAL_GATES: Final = frozenset(
-    {COMPATIBILITY_GROUPS, DERIVED_ATTRIBUTES, LIST_TYPE_ATTRIBUTES, OPTIONAL_NODE_OPERATIONS}
-)
-
 
 class DeviceRules(NamedTuple):
     """The rules of a version with its feature gates."""
@@ -89,8 +84,9 @@ class DeviceRules(NamedTuple):
     limits_requests: bool
     #: The words for an alternative that asks for capacity without the gate.
     named: Callable[[DeviceRequest, DeviceSubRequest], tuple[str, str]]
-    #: With all these gates upstream does not take its `stable` allocator.
+    #: With all the first or any of the second gates upstream does not take its `stable` allocator.
     status_gates: frozenset[str]
+    experimental_gates: frozenset[str]
     #: True if the search for each device of a request begins at the first device of the node.
     starts_over: bool
     #: The number of devices that a search reaches, and the pool that then ends it for all nodes.
@@ -155,6 +151,7 @@ def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
         distinct=DisjointElements if has_lists else AllValuesDistinct,
         attribute=_derived_or_own,
         refuses_derived=not is_derived,
+        experimental_gates=_EXPERIMENTAL_GATES_OF_1_37,
         limits_requests=True,
         counters_key=lambda pool, device: pool.id,
         has_shares=lambda state, device, chosen: state.is_shared(device) or device in chosen,
@@ -230,6 +227,10 @@ def _declares_what_it_needs(node: Node, part: ResourceSlice) -> bool:
 
 POOLS_OF_1_36: Final = PoolRules(targets_node_or_has_counters, Slices.whole_pool, by_name)
 
+_EXPERIMENTAL_GATES_OF_1_37: Final = frozenset(
+    {COMPATIBILITY_GROUPS, DERIVED_ATTRIBUTES, LIST_TYPE_ATTRIBUTES, OPTIONAL_NODE_OPERATIONS}
+)
+
 _RULES_OF_1_36: Final = DeviceRules(
     match=EqualValues,
     distinct=LastValuesDistinct,
@@ -238,6 +239,7 @@ _RULES_OF_1_36: Final = DeviceRules(
     limits_requests=False,
     named=lambda request, alternative: ("subrequest", alternative.name),
     status_gates=BINDING_CONDITIONS,
+    experimental_gates=frozenset(),
     starts_over=False,
     reach=lambda node_pools: (len(node_pools.devices), None),
     ends_at_timeout=True,
