@@ -74,19 +74,6 @@ class Preemptor(NamedTuple):
         )
 
 
-def _any_preemptor(preemptor: Preemptor) -> ObjectReference | None:
-    """Return the reference of an event to the pod that preempts: the rule up to 1.35."""
-    return preemptor.reference
-
-
-def _pod_group_only(preemptor: Preemptor) -> ObjectReference | None:
-    """Return the reference to a pod group that preempts; a pod has none since 1.36.
-
-    Upstream passes a wrapper of the pod to the recorder, and no scheme knows its type.
-    """
-    return preemptor.reference if preemptor.reference.kind == "PodGroup" else None
-
-
 def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> ObjectReference:
     return ObjectReference(
         api_version=api_version,
@@ -113,7 +100,9 @@ class Executor:
         since_1_36 = handle.version >= SchedulerVersion.V1_36
         self._cancel: Final = self._cancel_binding if since_1_36 else self._cancel_waiting
         self._note_in_memory: Final = " (in kube-scheduler memory)." if since_1_36 else ""
-        self._related: Final = _pod_group_only if since_1_36 else _any_preemptor
+        #: Since 1.36 the event of a victim refers to a pod group that preempts, but to no pod:
+        #: upstream passes a wrapper of the pod to the recorder, and no scheme knows its type.
+        self._refers_to_pods: Final = not since_1_36
         #: Since 1.36 victims are counted if there is one to evict, and always in the foreground;
         #: before, unless an eviction has failed in the foreground.
         self._counts_failures: Final = since_1_36
@@ -216,9 +205,10 @@ class Executor:
                 {"preemptor": preemptor.key, "victim": victim.key, "node": node_name},
             )
             return
+        is_related = self._refers_to_pods or preemptor.reference.kind == "PodGroup"
         self._handle.event_recorder.event(
             victim.pod,
-            related=self._related(preemptor),
+            related=preemptor.reference if is_related else None,
             type="Normal",
             reason="Preempted",
             action="Preempting",
