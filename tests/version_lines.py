@@ -16,9 +16,15 @@ COMMITS: Final = {
     "versions": (
         "5ef67abe e0c4ea3f d381f748 0eca4b38 acdf9fb2 998dc161 c410e886 032ba25e 45f3d5a7 d7302c61 "
         "7eb95d2e 2ec752c6 b7a0372d 8b877f37 9e94e4bf 116a7f3e 1c973fb7 6b53c206 425602f1 21d905da "
-        "7ddce043 4a35c3cf 82111d50 b26630e1 adbee48f e430846f b96f41ce d753b007"
+        "7ddce043 4a35c3cf 82111d50 b26630e1 adbee48f e430846f b96f41ce d753b007 "
+        "cc5b7df3 956bbf32 a285e1f6 26690842 56c8201f 988107e0 249bb671 ccaf5e08 1a078d7e 0a2a967e "
+        "a10a6d09 a4c7e4b3 402e44ad 84099640 b8f4fbdf e6909b29 8a531388 d88fbc32 a27e522c 1ca0bb1d "
+        "b8116aa7 b181a940 7c531efe 6e06b0df 97c0e424 cf7a3ee1 06dc0ffc fc7c5243 5b393e6c f78d139f "
+        "c0ad6315 0504520e 90f7f59c ef0bf74f"
     ),
-    "gates of 1.36": "d37d2935 797d7cb1 3d294ad6 9be0f0d2 67c41a41 ee5e557f 34b06221",
+    "gates of 1.36": (
+        "d37d2935 797d7cb1 3d294ad6 9be0f0d2 67c41a41 ee5e557f 34b06221 312d9946 37a39899"
+    ),
 }
 _LAYOUT: Final = (
     tokenize.COMMENT,
