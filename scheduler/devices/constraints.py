@@ -85,33 +85,22 @@ class EqualValues:
         self._count -= 1
 
 
-def _value_of(device: PoolDevice, attribute: DeviceAttribute) -> object:
-    """Return the attribute itself."""
-    return attribute
-
-
-def place_of(device: PoolDevice, attribute: DeviceAttribute) -> object:
-    """Return where the attribute's value is stored, so that only a device equals itself (v1.34)."""
-    return device.id
-
-
 class LastValuesDistinct:
     """Each device has another value.
 
-    As upstream, one value is kept for each request, the last one.
+    As upstream, one value is kept for each request, the last one. With `compares_places` (v1.34)
+    the places are compared where values are stored, so that only a device equals itself.
     """
 
-    def __init__(
-        self, compared: Callable[[PoolDevice, DeviceAttribute], object] = _value_of
-    ) -> None:
-        self._compared: Final = compared
+    def __init__(self, *, compares_places: bool = False) -> None:
+        self._compares_places: Final = compares_places
         self._values: Final[dict[str, object]] = {}
         self._count = 0
 
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
         if self._count and self._values and _scalar(attribute) is None:
             return False
-        compared = self._compared(device, attribute)
+        compared: object = device.id if self._compares_places else attribute
         if self._count and compared in self._values.values():
             return False
         self._values[request.base_name] = compared

@@ -25,7 +25,6 @@ from scheduler.devices.constraints import (
     LastValuesDistinct,
     Values,
     attribute_of,
-    place_of,
 )
 from scheduler.devices.pools import (
     PoolDevice,
@@ -288,7 +287,7 @@ _OLDEST_RULES_OF_1_35: Final = _RULES_OF_1_35._replace(
 )
 
 _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
-    distinct=functools.partial(LastValuesDistinct, compared=place_of),
+    distinct=functools.partial(LastValuesDistinct, compares_places=True),
     reach=_up_to_invalid_pool,
     keeps_away=_always,
     results=_OLDEST_RULES_OF_1_35.results,
