@@ -32,6 +32,11 @@ def _add_node(**spec: object) -> Change:
     return lambda api, _: api.put(NODES.plural, make_node("new", **spec))  # type: ignore[arg-type]
 
 
+def _add_node_that_gets_ready(api: InMemoryApi, pod: Pod) -> None:
+    _add_node(taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])(api, pod)
+    _add_node()(api, pod)
+
+
 def _label_node(api: InMemoryApi, _: Pod) -> None:
     api.put(NODES.plural, make_node("small", labels={"a": "b"}, allocatable={"cpu": "1"}))
 
@@ -129,6 +134,7 @@ NEAR_WEB = {
         ),
         pytest.param(PORT, _delete_running, False, True, id="a pod without the port is gone"),
         pytest.param(LARGE, _add_node(), True, True, id="a node with room is new"),
+        pytest.param(LARGE, _add_node_that_gets_ready, True, True, id="it gets ready later"),
         pytest.param(
             LARGE, _add_node(allocatable={"cpu": "1"}), False, False, id="a node is too small"
         ),
@@ -163,3 +169,49 @@ def test_changes_retry_a_pod(
         change(api, found)
         assert (len(core.queue.unschedulable_pods) == 0) == expected, sorted(gates & HINTS)
         core.queue.check()
+
+
+def _spreading(name: str, key: str, min_domains: int | None = None, node: str = "") -> Pod:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchExpressions": [{"key": "key1", "operator": "Exists"}]},
+    }
+    if min_domains:
+        constraint["minDomains"] = min_domains
+    labels = {"key1": "val"}
+    return make_pod(name, node_name=node, labels=labels, spread=[constraint])
+
+
+@pytest.mark.parametrize(
+    ("gates", "requeued"),
+    [(DEFAULT_FEATURE_GATES, ["pod4"]), (DEFAULT_FEATURE_GATES - HINTS, ["pod3", "pod4"])],
+)
+def test_pods_that_spread_are_retried_when_a_node_with_a_topology_label_is_deleted(
+    gates: FeatureGates, requeued: list[str]
+) -> None:
+    """Upstream's CoreResourceEnqueueTestCases[41] and, without hints, [42]."""
+    api, core = core_of(SchedulerOptions(feature_gates=gates))
+    zoned = make_node("fake-node2", labels={"zone": "fake-node"})
+    placed = [
+        _spreading("pod1", "node", node="fake-node1"),
+        _spreading("pod2", "zone", node="fake-node2"),
+    ]
+    waiting = [_spreading("pod3", "node", 3), _spreading("pod4", "zone", 3)]
+    api.load(
+        {
+            "namespaces": [Namespace(metadata=ObjectMeta(name="default"))],
+            NODES.plural: [make_node("fake-node1", labels={"node": "fake-node"}), zoned],
+            PODS.plural: placed + waiting,
+        }
+    )
+    for _ in waiting:
+        queued = core.cycle.queue.pop_nowait()
+        assert queued is not None
+        result_of(schedule_one(core.cycle, queued))
+    assert len(core.queue.unschedulable_pods) == len(waiting)
+    api.remove(NODES.plural, "fake-node2")
+    left = {waits.pod_info.pod.metadata.name for waits in core.queue.unschedulable_pods}
+    assert sorted({"pod3", "pod4"} - left) == requeued
+    core.queue.check()
