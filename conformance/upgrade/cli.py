@@ -118,7 +118,8 @@ def upgrade(options: UpgradeOptions) -> None:
     refused = refusals(settings, versions) if settings != Settings() else []
     pods = None
     if any(sources):
-        with _cluster_arguments(options) as arguments:
+        with _cluster_arguments(options) as cluster:
+            arguments = [*settings.gates, *cluster]
             pods = decisions(arguments, base=versions[0], version=versions[-1])
     report = UpgradeReport.of(versions[0], versions[-1], pods, refused)
     report.print_to(output_console())

@@ -77,6 +77,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             metrics=frozenset(name for text in texts for name in _METRIC.findall(text)),
         )
 
+    @property
+    def gates(self) -> list[str]:
+        """The arguments that set feature gates."""
+        return [flag for flag in self.flags if flag.startswith(f"{_GATES}=")]
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """A setting that stops working, the first version that refuses the setting, and the message."""

@@ -18,7 +18,7 @@ from scheduler.assembly.profiles import (
     with_extenders,
 )
 from scheduler.clock import SystemClock
-from scheduler.explain import options
+from scheduler.explain import gates, options
 from scheduler.explain.cluster import ClusterError, with_api_defaults
 from scheduler.explain.compare_versions import (
     comparison_lines,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from scheduler.api.core import Pod
-    from scheduler.config import KubeSchedulerConfiguration, SchedulerVersion
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration, SchedulerVersion
     from scheduler.framework.extender import Extender
     from scheduler.reports.model import PodReport
 
@@ -154,6 +154,7 @@ def main() -> None:
 )
 @options.config
 @options.plugin
+@gates.option
 @options.scheduler_version
 @click.option(
     "--compare-versions",
@@ -200,6 +201,7 @@ def pods(
     pod: tuple[str, ...],
     config: Path | None,
     plugin: tuple[str, ...],
+    feature_gates: tuple[str, ...],
     version: SchedulerVersion,
     versions: tuple[SchedulerVersion, ...],
     call_extenders: bool,
@@ -214,18 +216,19 @@ def pods(
     With --server, also show what a running scheduler has done with them.
     """
     if prints_dump_command:
-        return _print_dump_command(config, version, plugin)
+        return _print_dump_command(config, version, feature_gates, plugin)
     source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
-    if port is not None and manifests:
-        raise click.UsageError("--server goes with --kubeconfig or --master")
-    if versions and (port is not None or output == "html"):
-        raise click.UsageError("--compare-versions goes with -o table and -o json, not --server")
+    _require_compatible(source, port, versions, output)
+    decided, on_refused = versions or (version,), source.warn if versions else None
+    enabled = {v: gates.gates_of(feature_gates, v, on_refused=on_refused) for v in decided}
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
-        first = settings(config, version=version)
+        first = settings(config, version=decided[0], gates=enabled[decided[0]])
         async with _extenders(first, call=call_extenders) as extenders:
-            worlds = {v.label: _world(config, v, plugin, extenders) for v in versions or (version,)}
+            worlds = {
+                v.label: _world(config, v, on, plugin, extenders) for v, on in enabled.items()
+            }
             kinds = {kind.resource.key: kind for each in worlds.values() for kind in each.kinds}
             cluster, missing = await source.read(kinds.values(), keeps_json=bool(extenders))
             _require_known(only, {pod.key for pod in cluster.pods})
@@ -252,24 +255,44 @@ def pods(
         asyncio.run(explain())
 
 
+def _require_compatible(
+    source: Source, port: SchedulerPort | None, versions: Sequence[SchedulerVersion], output: str
+) -> None:
+    """Raise UsageError for options that exclude one another."""
+    if port is not None and source.manifests:
+        raise click.UsageError("--server goes with --kubeconfig or --master")
+    if versions and (port is not None or output == "html"):
+        raise click.UsageError("--compare-versions goes with -o table and -o json, not --server")
+
+
 def _print_dump_command(
-    config: Path | None, version: SchedulerVersion, plugins: tuple[str, ...]
+    config: Path | None,
+    version: SchedulerVersion,
+    feature_gates: tuple[str, ...],
+    plugins: tuple[str, ...],
 ) -> None:
     """Print the command that dumps the kinds on which decisions depend."""
+    enabled = gates.gates_of(feature_gates, version)
     with _one_line_errors(config):
         find_plugins_in_working_directory()
-        click.echo(dump_command(_world(config, version, plugins).kinds))
+        click.echo(dump_command(_world(config, version, enabled, plugins).kinds))
 
 
 def _world(
     config: Path | None,
     version: SchedulerVersion,
+    feature_gates: FeatureGates,
     plugins: tuple[str, ...],
     extenders: Sequence[Extender] = (),
 ) -> World:
     """Return an empty cluster in which a version decides."""
-    configuration = settings(config, version=version)
-    return World(configuration, plugins=plugins, version=version, extenders=extenders)
+    return World(
+        settings(config, version=version, gates=feature_gates),
+        plugins=plugins,
+        version=version,
+        feature_gates=feature_gates,
+        extenders=extenders,
+    )
 
 
 @main.command()

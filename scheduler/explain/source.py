@@ -18,7 +18,6 @@ from scheduler.config import (
     ConfigError,
     SchedulerVersion,
     default_config,
-    default_feature_gates,
     load_config,
 )
 from scheduler.explain.cluster import ClusterError, read_api_server
@@ -103,10 +102,9 @@ class Source:
 
 
 def settings(
-    config: Path | None, *, version: SchedulerVersion, gates: FeatureGates | None = None
+    config: Path | None, *, version: SchedulerVersion, gates: FeatureGates
 ) -> KubeSchedulerConfiguration:
     """Return the configuration of a file, or the default one; `gates` are the enabled gates."""
-    gates = default_feature_gates(version) if gates is None else gates
     scheme = SCHEME._replace(gates=gates, version=version)
     return load_config(config, scheme) if config else default_config(scheme)
 

@@ -15,9 +15,7 @@ from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.assembly.watched_kinds import WatchedKind, kinds_to_watch
 from scheduler.client.informer import Required
 from scheduler.collector import paused_collection
-from scheduler.config import ConfigError, EffectiveVersion
-from scheduler.config.feature_gates import enabled_gates, parse_settings
-from scheduler.explain import options
+from scheduler.explain import gates, options
 from scheduler.explain.manifests import PRIORITY_CLASSES
 from scheduler.explain.source import Source, one_line_errors, settings
 from scheduler.pages.data import cluster_data
@@ -34,15 +32,9 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = "kubesched-simulate"
 
-_feature_gates: Final = click.option(
-    "--feature-gates",
-    metavar="NAME=BOOL,...",
-    multiple=True,
-    help="Feature gates that differ from the defaults.",
-)
 _OPTIONS: Final = (
     *(options.manifests, options.kubeconfig, options.master),
-    *(options.config, options.plugin, _feature_gates, options.scheduler_version, options.output),
+    *(options.config, options.plugin, gates.option, options.scheduler_version, options.output),
 )
 
 
@@ -65,10 +57,10 @@ def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
         **own: object,
     ) -> None:
         source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
-        gates = _gates(feature_gates, version)
+        enabled = gates.gates_of(feature_gates, version)
 
         async def answered() -> Answer:
-            return await ask(await _situation(source, config, gates, version), **own)
+            return await ask(await _situation(source, config, enabled, version), **own)
 
         with one_line_errors(_PROGRAM, config), paused_collection():
             find_plugins_in_working_directory()
@@ -83,15 +75,15 @@ def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
 
 
 async def _situation(
-    source: Source, config: Path | None, gates: FeatureGates, version: SchedulerVersion
+    source: Source, config: Path | None, enabled: FeatureGates, version: SchedulerVersion
 ) -> Situation:
     """Read the cluster and the configuration."""
-    configuration = settings(config, version=version, gates=gates)
+    configuration = settings(config, version=version, gates=enabled)
     for extender in configuration.extenders:
         source.warn(f"the decisions are without extender {extender.url_prefix}")
     configuration = msgspec.structs.replace(configuration, extenders=())
     plugins = source.plugins
-    empty = SimulatedCluster(configuration, plugins=plugins, feature_gates=gates, version=version)
+    empty = SimulatedCluster(configuration, plugins=plugins, feature_gates=enabled, version=version)
     kinds = kinds_to_watch(empty.core.profiles)
     classes = WatchedKind(PRIORITY_CLASSES, {}, Required.NO, {"Priority": None})
     cluster, missing = await source.read([*kinds, classes])
@@ -99,7 +91,7 @@ async def _situation(
         cluster=cluster,
         missing=missing,
         config=configuration,
-        feature_gates=gates,
+        feature_gates=enabled,
         version=version,
         plugins=plugins,
     )
@@ -129,10 +121,3 @@ def _page(answer: Answer) -> str:
     simulation = {"summary": answer.summary, "courses": courses}
     encoded = msgspec.json.encode({"pods": [], "names": [], "simulation": simulation})
     return static_page(encoded, title=f"kubesched-simulate {answer.question}")
-
-
-def _gates(values: tuple[str, ...], version: SchedulerVersion) -> FeatureGates:
-    try:
-        return enabled_gates(parse_settings(values), EffectiveVersion.of(version))
-    except ConfigError as error:
-        raise click.UsageError(f"--feature-gates: {error}") from error

@@ -10,9 +10,12 @@ from click.testing import CliRunner
 from conformance.upgrade.cli import upgrade
 from conformance.upgrade.fields import refused_fields, remove_field
 from conformance.upgrade.settings import Settings, refusals
+from scheduler.explain.cli import main as explain
 from scheduler.simulate.cli import main as simulate
 
 from ...explain.test_compare_versions import CLUSTER
+from ...explain.test_gates import CLUSTER as CLUSTER_OF_A_GATE
+from ...explain.test_gates import GATES
 from ...simulate.study.small_trace import write_small_trace
 from ...sources import ROOT
 from ...thoroughness import thorough_only
@@ -79,6 +82,24 @@ def test_the_pods_of_a_trace_are_decided_as_those_of_its_history(
     result = CliRunner().invoke(upgrade, arguments)
     assert result.exit_code == 0, result.output
     assert decided == [*(f"node-{i}" for i in range(6)), "pod-0", "pod-1"]
+
+
+def test_pods_are_decided_with_the_gates_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 1.34 has no such gate, and the pod fits with the gate only."""
+
+    def run(_: str, *arguments: str) -> bytes:
+        return CliRunner().invoke(explain, arguments).stdout_bytes
+
+    monkeypatch.setattr("conformance.upgrade.decisions._run", run)
+    monkeypatch.setattr("conformance.upgrade.cli.refusals", lambda settings, versions: [])
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(CLUSTER_OF_A_GATE, encoding="utf-8")
+    arguments = ["--from", "1.34", "--to", "1.36", "--manifests", str(cluster)]
+    command = f"kube-scheduler {'='.join(GATES)}"
+    result = CliRunner().invoke(upgrade, [*arguments, "--scheduler-command", command])
+    assert "1 pod: 1 with another result" in result.output, result.output
 
 
 @pytest.mark.parametrize(
