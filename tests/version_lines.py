@@ -20,10 +20,11 @@ COMMITS: Final = {
         "cc5b7df3 956bbf32 a285e1f6 26690842 56c8201f 988107e0 249bb671 ccaf5e08 1a078d7e 0a2a967e "
         "a10a6d09 a4c7e4b3 402e44ad 84099640 b8f4fbdf e6909b29 8a531388 d88fbc32 a27e522c 1ca0bb1d "
         "b8116aa7 b181a940 7c531efe 6e06b0df 97c0e424 cf7a3ee1 06dc0ffc fc7c5243 5b393e6c f78d139f "
-        "c0ad6315 0504520e 90f7f59c ef0bf74f da30620e"
+        "c0ad6315 0504520e 90f7f59c ef0bf74f da30620e 64f9635e"
     ),
     "gates of 1.36": (
-        "d37d2935 797d7cb1 3d294ad6 9be0f0d2 67c41a41 ee5e557f 34b06221 312d9946 37a39899"
+        "d37d2935 797d7cb1 3d294ad6 9be0f0d2 67c41a41 ee5e557f 34b06221 312d9946 37a39899 "
+        "5046aebc 956d1195 1cfbcedc 6f588902 a628bc30"
     ),
 }
 _LAYOUT: Final = (
