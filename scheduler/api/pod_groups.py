@@ -11,6 +11,7 @@ from typing import Final
 
 from scheduler.api.core import (
     ObjectMeta,
+    Pod,
     PodCondition,
     PodResourceClaim,
     PodResourceClaimStatus,
@@ -105,3 +106,16 @@ class PodGroup(Struct, frozen=True):
     def condition(self, condition_type: str) -> PodCondition | None:
         """Return a condition of the status; None if there is none of this type."""
         return next((c for c in self.status.conditions if c.type == condition_type), None)
+
+
+def pod_group_key(pod: Pod) -> str:
+    """Return `namespace/name` of the pod's group; empty for a pod without a group.
+
+    In 1.35 the name has the Workload, the group in it and the key of the replica.
+    """
+    spec, namespace = pod.spec, pod.metadata.namespace
+    if (group := spec.scheduling_group) is not None:
+        return f"{namespace}/{group.pod_group_name}"
+    if (named := spec.workload_ref) is not None:
+        return f"{namespace}/{named.name}/{named.pod_group}/{named.pod_group_replica_key}"
+    return ""

@@ -175,9 +175,11 @@ class Informers:
                     queue=queue,
                     metrics=metrics,
                 )
+                # All profiles have the same gates and listers.
+                framework, *_ = profiles.values()
                 of_rules = TaintRuleEventHandler(
                     slices=self.lister(ResourceSlice),
-                    selects=rule_selection(next(iter(profiles.values())).handle),
+                    selects=rule_selection(framework.handle),
                     on_slice_change=of_slices.on_change,
                 )
                 informer.on_change(of_rules.on_change)

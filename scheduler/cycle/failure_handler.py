@@ -42,6 +42,7 @@ def fail(
     is neither requeued nor reported. A pod that waits for its resize is not reported: it has a
     node, and the kubelet resizes it.
     """
+    # The same object, not an equal one: a plugin clears a nomination in each version.
     if nominating_info is CLEAR_NOMINATED_NODE:
         nominating_info = parts.nomination_of_failed
     attempt.failed(status, nominating_info)

@@ -393,6 +393,7 @@ class _Search:
             except PluginFailedError:
                 if len(block) == 1:
                     raise
+                # It is filtered in halves, up to the node on which the plugin fails.
                 left.append(block)
                 size = len(block) // 2
                 continue

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Pod
-from scheduler.api.pod_groups import PodGroup, Workload
+from scheduler.api.pod_groups import PodGroup, Workload, pod_group_key
 from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, error, unresolvable, wait
-from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
+    from scheduler.snapshot.pod_info import PodInfo
 
 #: The longest time that a member waits for the others at Permit.
 _PERMIT_TIMEOUT_SECONDS: Final = 5 * 60.0
@@ -177,7 +177,7 @@ class GangScheduling(Plugin):
         """Queue if the added pod belongs to the same group."""
         _, added = as_kind(Pod, old, new)
         key = pod.pod_group_key
-        return QueueingHint(bool(key) and added is not None and PodInfo(added).pod_group_key == key)
+        return QueueingHint(bool(key) and added is not None and pod_group_key(added) == key)
 
     def is_schedulable_after_group_added(
         self, pod: PodInfo, old: PodGroup | Workload | None, new: PodGroup | Workload | None

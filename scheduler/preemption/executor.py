@@ -127,8 +127,8 @@ class Executor:
             victims = [v for v in victims if v.pod.metadata.deletion_timestamp is None]
         is_async = ASYNC_PREEMPTION in self._handle.feature_gates
         status = None if is_async else await self._make_room(candidate.name, preemptor, victims)
-        counts = bool(victims) or not is_async if self._counts_failures else status is None
-        if counts:
+        is_counted = (bool(victims) or not is_async) if self._counts_failures else status is None
+        if is_counted:
             self._handle.metrics.preemption_victims.observe(len(candidate.victims.pods))
         if victims and is_async:
             self._preempting.add(preemptor.uid)

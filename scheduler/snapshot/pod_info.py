@@ -11,6 +11,7 @@ import msgspec
 from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
+from scheduler.api.pod_groups import pod_group_key
 from scheduler.lru_cache import LruCache
 from scheduler.snapshot.claims_and_disks import ClaimsAndDisks, volumes_of
 from scheduler.snapshot.pod_kind import PodKind, kind_of
@@ -111,16 +112,8 @@ class PodInfo:
 
     @property
     def pod_group_key(self) -> str:
-        """`namespace/name` of the pod's group; empty for a pod without a group.
-
-        In 1.35 the name has the Workload, the group in it and the key of the replica.
-        """
-        spec, namespace = self.pod.spec, self.pod.metadata.namespace
-        if (group := spec.scheduling_group) is not None:
-            return f"{namespace}/{group.pod_group_name}"
-        if (named := spec.workload_ref) is not None:
-            return f"{namespace}/{named.name}/{named.pod_group}/{named.pod_group_replica_key}"
-        return ""
+        """The key of the pod's group; empty for a pod without a group."""
+        return pod_group_key(self.pod)
 
     @property
     def labels(self) -> Mapping[str, str]:

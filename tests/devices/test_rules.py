@@ -1,8 +1,5 @@
 """The rules for devices of each version. `conformance/cases` has the decisions on pods."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from scheduler.api.core import ObjectMeta
@@ -10,9 +7,12 @@ from scheduler.api.dynamic_resources import (
     CounterSet,
     Device,
     DeviceAttribute,
+    DeviceClass,
     DeviceRequest,
     DeviceSubRequest,
     DeviceTaint,
+    ExactDeviceRequest,
+    ResourceClaim,
     ResourcePool,
     ResourceSlice,
 )
@@ -21,6 +21,7 @@ from scheduler.config import FeatureGates
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocated import AllocatedState, Devices
 from scheduler.devices.pools import NodePools, Pool, PoolDevice, PoolId, Slices
+from scheduler.devices.requests import Request
 from scheduler.devices.rules import DeviceRules, device_rules
 from scheduler.testing import make_node
 
@@ -145,10 +146,15 @@ def test_an_allocation_has_no_tolerations_in_1_34(version: SchedulerVersion) -> 
     assert rules_of(version).results.repeats_tolerations is (version >= V1_36)
 
 
+def request_in_mode(mode: str) -> Request:
+    spec = ExactDeviceRequest(allocation_mode=mode)
+    return Request(ResourceClaim(), "r", "", spec, DeviceClass())
+
+
 @pytest.mark.parametrize("version", SchedulerVersion)
 def test_only_the_same_device_has_the_same_value_in_1_34(version: SchedulerVersion) -> None:
     values, value = rules_of(version).distinct(), DeviceAttribute(string_value="x")
-    request: Any = SimpleNamespace(base_name="r")
+    request = request_in_mode("ExactCount")
     assert values.add(request, PoolDevice(SLICE, DEVICES[0]), value)
     assert not values.add(request, PoolDevice(SLICE, DEVICES[0]), value)
     assert values.add(request, SECOND, value) is (version == V1_34)
@@ -156,15 +162,15 @@ def test_only_the_same_device_has_the_same_value_in_1_34(version: SchedulerVersi
 
 @pytest.mark.parametrize("version", SchedulerVersion)
 def test_alternatives_for_all_devices_are_mixed_up_to_1_35(version: SchedulerVersion) -> None:
-    alternatives: list[Any] = [SimpleNamespace(wants_all=True) for _ in range(3)]
+    alternatives = [request_in_mode("All") for _ in range(3)]
     first, second, third = alternatives
     rules, is_mixed = rules_of(version), version <= V1_35
     assert rules.selects_as(alternatives, second) is (first if is_mixed else second)
     assert rules.goes_on_as(alternatives, third) is (first if is_mixed else third)
     assert rules.selects_as(alternatives, third) is third
-    first.wants_all = False
-    assert rules.selects_as(alternatives, second) is second
-    assert rules.selects_as([first], first) is first
+    some = request_in_mode("ExactCount")
+    assert rules.selects_as([some, second, third], second) is second
+    assert rules.selects_as([some], some) is some
 
 
 @pytest.mark.parametrize("version", SchedulerVersion)

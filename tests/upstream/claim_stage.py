@@ -264,7 +264,7 @@ def _claim(value: Fields) -> ResourceClaim:
     return replace(claim, metadata=metadata)
 
 
-def _claim_statuses(value: Any) -> tuple[NodeAllocatableResourceClaimStatus, ...] | None:
+def _claim_statuses(value: object) -> tuple[NodeAllocatableResourceClaimStatus, ...] | None:
     if value is None:
         return None
     return msgspec.convert(value, tuple[NodeAllocatableResourceClaimStatus, ...])

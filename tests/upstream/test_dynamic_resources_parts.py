@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +21,7 @@ from scheduler.api.quantity import parse_quantity
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.classes import DeviceClassResolver
-from scheduler.devices.pools import DeviceId
+from scheduler.devices.pools import DeviceId, NodePools
 from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
@@ -37,7 +35,12 @@ from scheduler.plugins.dynamic_resources.scoring import (
     scores,
     scores_of_new_claims,
 )
-from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
+from scheduler.plugins.dynamic_resources.state import (
+    ClaimState,
+    NodeAllocation,
+    NodeAllocations,
+    StateData,
+)
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
@@ -63,12 +66,12 @@ def test_allocations_get_upstreams_scores(case: Case) -> None:
         ClaimAllocation(claim, [_chosen(claim, name) for name in names], ())
         for claim, names in zip(without, case["chosen"], strict=True)
     ]
-    real, nodes = StateData(list(map(ClaimState, claims))), snapshot_of([make_node("n")]).nodes
-    data: Any = SimpleNamespace(
-        claims=real.claims,
-        to_allocate=real.to_allocate,
-        node_allocation=lambda name: SimpleNamespace(claims=found),
+    node = make_node("n")
+    nodes, pools = snapshot_of([node]).nodes, NodePools(node, [])
+    allocations = NodeAllocations(
+        nodes, np.array([0]), [NodeAllocation(pools, found, None, ())], lambda position: pools
     )
+    data = StateData(list(map(ClaimState, claims)), node_allocations=[allocations])
     assert scores(data, nodes).tolist() == [case["score"]]
     # 1.35 knows no claims that have devices already.
     if without == claims:

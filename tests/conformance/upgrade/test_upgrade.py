@@ -87,7 +87,10 @@ def test_the_pods_of_a_trace_are_decided_as_those_of_its_history(
 def test_pods_are_decided_with_the_gates_of_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Version 1.34 has no such gate, and the pod fits with the gate only."""
+    """Version 1.34 has no such gate, and the pod fits with the gate only.
+
+    `kubesched-explain` runs in this process; the settings are judged in test_settings.py.
+    """
 
     def run(_: str, *arguments: str) -> bytes:
         return CliRunner().invoke(explain, arguments).stdout_bytes
