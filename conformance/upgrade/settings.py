@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SCHEDULER: Final = (sys.executable, "-P", "-m", "scheduler")
 _METRICS: Final = (sys.executable, "-P", "-m", "scheduler.explain", "metrics")
 _GATES: Final = "--feature-gates"
+_EMULATED: Final = "--emulated-version"
 #: Flags that name files of the machine on which the scheduler runs.
 _OF_THE_MACHINE: Final = re.compile(
     "--(config|kubeconfig|(authentication|authorization)-kubeconfig|(tls|client|requestheader)-"
@@ -45,7 +46,7 @@ _METRIC: Final = re.compile(
 
 #: Flags that some messages call by another name.
 _OTHER_NAMES: Final = {
-    "--emulated-version": "emulation version",
+    _EMULATED: "emulation version",
     "--min-compatibility-version": "minCompatibilityVersion",
 }
 
@@ -79,8 +80,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gates(self) -> list[str]:
-        """The arguments that set feature gates."""
-        return [flag for flag in self.flags if flag.startswith(f"{_GATES}=")]
+        """The arguments on which the feature gates depend."""
+        return [flag for flag in self.flags if flag.startswith((f"{_GATES}=", f"{_EMULATED}="))]
 
 
 class Refusal(msgspec.Struct, frozen=True):

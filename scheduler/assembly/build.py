@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scheduler.config import EffectiveVersion, KubeSchedulerConfiguration
 
 USER_AGENT: Final = "kubesched/scheduler"
+_ELECTION_USER_AGENT: Final = "kubesched/leader-election"
 _COORDINATED: Final = "CoordinatedLeaderElection"
 #: The errors after which a binding is sent again. Source: `BindPod` in `pkg/scheduler/util`, v1.37.
 _BINDING_RETRIES: Final = {
@@ -57,9 +58,7 @@ class Outside:
         clock: Clock,
     ) -> None:
         self._only_reads: Final = options.shadow is not None
-        self._user_agent: Final = (
-            f"{USER_AGENT} (kube-scheduler {options.effective_version.scheduler.release})"
-        )
+        self._deciding_as: Final = f"(kube-scheduler {options.effective_version.scheduler.release})"
         self.clock: Final = clock
         self.turns: Final = Turns(clock)
         self.rng: Final = random.Random(options.seed)
@@ -93,6 +92,7 @@ class Outside:
             clock=self.clock,
             seed=options.seed,
             metrics=self.metrics,
+            user_agent=f"{_ELECTION_USER_AGENT} {self._deciding_as}",
             coordinated_as=options.effective_version if is_coordinated else None,
         )
 
@@ -116,7 +116,7 @@ class Outside:
         return RestClient(
             connection,
             clock=self.clock,
-            user_agent=self._user_agent,
+            user_agent=f"{USER_AGENT} {self._deciding_as}",
             qps=limits.qps,
             burst=limits.burst,
             metrics=self.metrics,

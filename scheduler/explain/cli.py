@@ -18,7 +18,7 @@ from scheduler.assembly.profiles import (
     with_extenders,
 )
 from scheduler.clock import SystemClock
-from scheduler.explain import gates, options
+from scheduler.explain import options
 from scheduler.explain.cluster import ClusterError, with_api_defaults
 from scheduler.explain.compare_versions import (
     comparison_lines,
@@ -26,6 +26,7 @@ from scheduler.explain.compare_versions import (
     decided_by_versions,
     parse_versions,
 )
+from scheduler.explain.gates import GateOptions, gate_options
 from scheduler.explain.questions import Question, QuestionError, read_questions
 from scheduler.explain.references import dump_command
 from scheduler.explain.source import Source, one_line_errors, settings
@@ -154,7 +155,7 @@ def main() -> None:
 )
 @options.config
 @options.plugin
-@gates.option
+@gate_options
 @options.scheduler_version
 @click.option(
     "--compare-versions",
@@ -201,7 +202,7 @@ def pods(
     pod: tuple[str, ...],
     config: Path | None,
     plugin: tuple[str, ...],
-    feature_gates: tuple[str, ...],
+    gates: GateOptions,
     version: SchedulerVersion,
     versions: tuple[SchedulerVersion, ...],
     call_extenders: bool,
@@ -216,11 +217,11 @@ def pods(
     With --server, also show what a running scheduler has done with them.
     """
     if prints_dump_command:
-        return _print_dump_command(config, version, feature_gates, plugin)
+        return _print_dump_command(config, version, gates, plugin)
     source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
     _require_compatible(source, port, versions, output)
     decided, on_refused = versions or (version,), source.warn if versions else None
-    enabled = {v: gates.gates_of(feature_gates, v, on_refused=on_refused) for v in decided}
+    enabled = {v: gates.in_version(v, on_refused=on_refused) for v in decided}
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
@@ -268,11 +269,11 @@ def _require_compatible(
 def _print_dump_command(
     config: Path | None,
     version: SchedulerVersion,
-    feature_gates: tuple[str, ...],
+    gates: GateOptions,
     plugins: tuple[str, ...],
 ) -> None:
     """Print the command that dumps the kinds on which decisions depend."""
-    enabled = gates.gates_of(feature_gates, version)
+    enabled = gates.in_version(version)
     with _one_line_errors(config):
         find_plugins_in_working_directory()
         click.echo(dump_command(_world(config, version, enabled, plugins).kinds))

@@ -60,7 +60,6 @@ _REQUEST_SECONDS_MIN: Final = 1.0
 #: The delay after a 429. The second that servers ask for leaves five tries in a renewal, at moments
 #: at which all other writers come again too.
 _REFUSED_RETRY_SECONDS: Final = 0.1
-_USER_AGENT: Final = "kubesched/leader-election"
 
 
 class LeaderElectionLost(Exception):
@@ -244,6 +243,7 @@ class LeaderElection:
         clock: Clock,
         seed: int | None,
         metrics: SchedulerMetrics,
+        user_agent: str,
         coordinated_as: EffectiveVersion | None = None,
     ) -> None:
         election, limits = config.leader_election, config.client_connection
@@ -252,7 +252,7 @@ class LeaderElection:
         self._client: Final = RestClient(
             connection,
             clock=clock,
-            user_agent=_USER_AGENT,
+            user_agent=user_agent,
             qps=limits.qps,
             burst=limits.burst,
             timeout_seconds=max(election.renew_deadline.seconds / 2, _REQUEST_SECONDS_MIN),

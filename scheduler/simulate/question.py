@@ -15,7 +15,8 @@ from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.assembly.watched_kinds import WatchedKind, kinds_to_watch
 from scheduler.client.informer import Required
 from scheduler.collector import paused_collection
-from scheduler.explain import gates, options
+from scheduler.explain import options
+from scheduler.explain.gates import GateOptions, gate_options
 from scheduler.explain.manifests import PRIORITY_CLASSES
 from scheduler.explain.source import Source, one_line_errors, settings
 from scheduler.pages.data import cluster_data
@@ -34,7 +35,7 @@ _PROGRAM: Final = "kubesched-simulate"
 
 _OPTIONS: Final = (
     *(options.manifests, options.kubeconfig, options.master),
-    *(options.config, options.plugin, gates.option, options.scheduler_version, options.output),
+    *(options.config, options.plugin, gate_options, options.scheduler_version, options.output),
 )
 
 
@@ -51,13 +52,13 @@ def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
         master: str,
         config: Path | None,
         plugin: tuple[str, ...],
-        feature_gates: tuple[str, ...],
+        gates: GateOptions,
         version: SchedulerVersion,
         output: str,
         **own: object,
     ) -> None:
         source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
-        enabled = gates.gates_of(feature_gates, version)
+        enabled = gates.in_version(version)
 
         async def answered() -> Answer:
             return await ask(await _situation(source, config, enabled, version), **own)

@@ -91,6 +91,12 @@ async def test_an_older_version_that_joins_leads_once_the_leader_has_ended(
         await election.advance(1)
         assert await election.nodes_of("web") == ["a"]
         assert not older.has_lost()
+        agents = {request.user_agent for request in election.server.requests}
+        assert {
+            f"kubesched/{client} (kube-scheduler {release})"
+            for client in ("scheduler", "leader-election")
+            for release in ("v1.35.4", "v1.36.3")
+        } <= agents
 
 
 @in_virtual_time

@@ -84,13 +84,25 @@ def test_the_pods_of_a_trace_are_decided_as_those_of_its_history(
     assert decided == [*(f"node-{i}" for i in range(6)), "pod-0", "pod-1"]
 
 
+@pytest.mark.parametrize(
+    ("versions", "flag", "text", "counts"),
+    [
+        # Version 1.34 has no such gate, and the pod fits with the gate only.
+        (("1.34", "1.36"), "=".join(GATES), CLUSTER_OF_A_GATE, "1 pod: 1 with another result"),
+        (("1.35", "1.36"), "--emulated-version=1.36", CLUSTER, "2 pods: 1 on another node"),
+        # The emulated version decides alike.
+        (("1.35", "1.36"), "--emulated-version=1.35", CLUSTER, "2 pods: decided as before"),
+    ],
+)
 def test_pods_are_decided_with_the_gates_of_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    versions: tuple[str, str],
+    flag: str,
+    text: str,
+    counts: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Version 1.34 has no such gate, and the pod fits with the gate only.
-
-    `kubesched-explain` runs in this process; the settings are judged in test_settings.py.
-    """
+    """`kubesched-explain` runs in this process; the settings are judged in test_settings.py."""
 
     def run(_: str, *arguments: str) -> bytes:
         return CliRunner().invoke(explain, arguments).stdout_bytes
@@ -98,11 +110,12 @@ def test_pods_are_decided_with_the_gates_of_the_command(
     monkeypatch.setattr("conformance.upgrade.decisions._run", run)
     monkeypatch.setattr("conformance.upgrade.cli.refusals", lambda settings, versions: [])
     cluster = tmp_path / "cluster.yaml"
-    cluster.write_text(CLUSTER_OF_A_GATE, encoding="utf-8")
-    arguments = ["--from", "1.34", "--to", "1.36", "--manifests", str(cluster)]
-    command = f"kube-scheduler {'='.join(GATES)}"
+    cluster.write_text(text, encoding="utf-8")
+    base, version = versions
+    arguments = ["--from", base, "--to", version, "--manifests", str(cluster)]
+    command = f"kube-scheduler {flag}"
     result = CliRunner().invoke(upgrade, [*arguments, "--scheduler-command", command])
-    assert "1 pod: 1 with another result" in result.output, result.output
+    assert counts in result.output, result.output
 
 
 @pytest.mark.parametrize(
