@@ -14,14 +14,15 @@ import msgspec
 
 from scheduler.api import field
 from scheduler.api.duration import Duration
+from scheduler.api.field import FieldError
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
 from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.api.field import FieldError
     from scheduler.config.types import (
         Extender,
         ExtenderManagedResource,
@@ -41,6 +42,13 @@ _INVALID_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimi
 #: Extension points at which upstream does not check for removed plugins.
 _UNCHECKED_POINTS: Final = frozenset({"multiPoint", "placementGenerate", "placementScore"})
 
+#: The words of 1.34 for label keys, by those of later versions.
+_WORDS_OF_1_34: Final[Mapping[str, str]] = {
+    "a valid label key must": "a qualified name must",
+    "must be no more than 63 bytes": "must be no more than 63 characters",
+    "must be no more than 253 bytes": "must be no more than 253 characters",
+}
+
 #: Shown in place of a value that upstream's text takes from a path.
 _PATH_AS_VALUE: Final[Mapping[str, object]] = {}
 
@@ -59,7 +67,21 @@ def validate_config(config: KubeSchedulerConfiguration, scheme: Scheme) -> list[
     percentage = config.percentage_of_nodes_to_score
     errors += _percentage_errors(percentage, "percentageOfNodesToScore")
     errors += _backoff_errors(config)
-    return errors + _extenders_errors(config.extenders, "extenders")
+    errors += _extenders_errors(config.extenders, "extenders")
+    return errors_of(scheme.version, errors)
+
+
+def errors_of(version: SchedulerVersion, errors: Iterable[FieldError]) -> list[FieldError]:
+    """Return errors in the words of a version."""
+    if version >= SchedulerVersion.V1_35:
+        return list(errors)
+    return [FieldError(error.path, _in_words_of_1_34(error.body)) for error in errors]
+
+
+def _in_words_of_1_34(text: str) -> str:
+    for later, words in _WORDS_OF_1_34.items():
+        text = text.replace(later, words)
+    return text
 
 
 def _leader_election_errors(

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.api import field
 from scheduler.config.types import PluginArgs
+from scheduler.config.validation import errors_of
 from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.interface import ArgsWithDefaults, Plugin, ValidatedArgs
 from scheduler.runtime.extension_points import check_methods, require_extension_point
 from scheduler.runtime.plugin_args import decode_plugin_args
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import msgspec
 
@@ -155,10 +156,16 @@ def _complete_args(
         decoded = decoded.with_defaults(gates)
     if isinstance(decoded, ValidatedArgs):
         _check_parameters(decoded, "validate", "path", "gates")
-        own = decoded.validator(handle.version) if isinstance(decoded, PluginArgs) else None
-        if errors := list((own or decoded.validate)("", gates)):
+        if errors := _errors(decoded, handle):
             raise ValueError(field.aggregate(errors))
     return cast("msgspec.Struct | None", decoded)
+
+
+def _errors(args: ValidatedArgs, handle: Handle) -> Sequence[Exception]:
+    if isinstance(args, PluginArgs):
+        validate = args.validator(handle.version)
+        return errors_of(handle.version, validate("", handle.feature_gates))
+    return list(args.validate("", handle.feature_gates))
 
 
 def _check_parameters(args: object, method: str, *names: str) -> None:

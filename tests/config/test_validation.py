@@ -6,6 +6,7 @@ import pytest
 from scheduler.config import (
     KubeSchedulerConfiguration,
     PluginConfig,
+    SchedulerVersion,
     default_config,
     load_text,
     validate_config,
@@ -65,6 +66,15 @@ def test_arguments_are_checked_under_the_gates_that_are_on() -> None:
     off = scheme({"DRADeviceBindingConditions": False})
     (error,) = validate_config(with_timeout, off)
     assert error.path == "profiles[0].pluginConfig[0].args.bindingTimeout"
+
+
+def test_names_of_1_34_have_characters() -> None:
+    as_1_34 = SCHEME._replace(version=SchedulerVersion.V1_34)
+    extender = {"urlPrefix": "http://a", "managedResources": [{"name": "b" * 64}, {"name": "/c/d"}]}
+    config = _config(changed(BASE, {"extenders": [extender]}))
+    texts = [str(error) for error in validate_config(config, as_1_34)]
+    assert texts[0].endswith(": name part must be no more than 63 characters")
+    assert '"/c/d": a qualified name must consist of' in texts[1]
 
 
 def test_arguments_that_were_not_decoded_do_not_match_their_plugin() -> None:
