@@ -85,6 +85,7 @@ class Outside:
         if not config.leader_election.leader_elect:
             return None
         is_coordinated = _COORDINATED in options.feature_gates
+        version = options.effective_version
         return LeaderElection(
             config,
             connection,
@@ -93,7 +94,8 @@ class Outside:
             seed=options.seed,
             metrics=self.metrics,
             user_agent=f"{_ELECTION_USER_AGENT} {self._deciding_as}",
-            coordinated_as=options.effective_version if is_coordinated else None,
+            coordinated_as=version if is_coordinated else None,
+            releases_despite_conflicts=version.scheduler >= SchedulerVersion.V1_37,
         )
 
     def ports(self, tie_break: str) -> Ports:

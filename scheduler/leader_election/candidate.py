@@ -34,7 +34,7 @@ API server writes the holder into the lease. A try is then a GET, and an UPDATE 
 ours, valid, and not wanted for another candidate (`preferredHolder`).
 
 Source: client-go `tools/leaderelection/leaderelection.go` (`tryAcquireOrRenew`,
-`tryCoordinatedRenew`, `release`).
+`tryCoordinatedRenew`, `release`, since 1.37 `tryRelease`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.client import ClientError, LeaseSpec, NotFound
+from scheduler.client import ClientError, Conflict, LeaseSpec, NotFound
 from scheduler.clock import rfc3339_micro
-from scheduler.klog import V2
+from scheduler.klog import V2, V4
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+_NOT_UPDATED: Final = "Failed to update lease"
 #: The period of log lines about the same failure.
 _REPORT_SECONDS: Final = 60.0
 
@@ -149,6 +150,23 @@ class Candidate:
 
         Unlike upstream, this reads the holder first: a lease that another candidate took stays.
         """
+        try:
+            return await self._release()
+        except Conflict as error:
+            self._report(logging.ERROR, _NOT_UPDATED, error)
+            return False
+
+    async def release_despite_conflicts(self) -> bool:
+        """Give the lease back as `release`, and again if a renewal under way came between."""
+        while True:
+            try:
+                return await self._release()
+            except Conflict:
+                lock = str(self._lock)
+                _log.log(V4, "Conflict when releasing lease, retrying", {"lock": lock})
+
+    async def _release(self) -> bool:
+        """Give the lease back once. Raises Conflict."""
         now = self._clock.now()
         try:
             record = await self._get()
@@ -159,14 +177,15 @@ class Candidate:
         if not self.is_leader or record.holder_identity != self._identity:
             return True
         moment = rfc3339_micro(now)
-        return await self._update(
-            LeaseSpec(
-                holder_identity="",
-                lease_duration_seconds=1,
-                acquire_time=moment,
-                renew_time=moment,
-                lease_transitions=record.lease_transitions or 0,
-            )
+        released = LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time=moment,
+            renew_time=moment,
+            lease_transitions=record.lease_transitions or 0,
+        )
+        return await self._is_written(
+            released, self._lock.update(released), _NOT_UPDATED, raises=(Conflict,)
         )
 
     def is_older_than(self, seconds: float) -> bool:
@@ -203,8 +222,7 @@ class Candidate:
             return None
 
     async def _update(self, record: LeaseSpec) -> bool:
-        update = self._lock.update(record)
-        return await self._is_written(record, update, "Failed to update lease")
+        return await self._is_written(record, self._lock.update(record), _NOT_UPDATED)
 
     async def _is_written(
         self,
@@ -213,9 +231,12 @@ class Candidate:
         failure: str,
         *,
         level: int = logging.ERROR,
+        raises: tuple[type[ClientError], ...] = (),
     ) -> bool:
         try:
             await write
+        except raises:
+            raise
         except ClientError as error:
             self._report(level, failure, error)
             return False

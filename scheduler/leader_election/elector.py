@@ -89,6 +89,7 @@ class LeaderElector:
         metrics: SchedulerMetrics,
         report: Callable[[str], None],
         is_coordinated: bool = False,
+        releases_despite_conflicts: bool = False,
     ) -> None:
         _check(config, identity)
         self._lock: Final = lock
@@ -100,6 +101,8 @@ class LeaderElector:
         )
         attempt = self._candidate.try_acquire_or_renew
         self._attempt: Final = self._candidate.try_coordinated_renew if is_coordinated else attempt
+        release, again = self._candidate.release, self._candidate.release_despite_conflicts
+        self._release: Final = again if releases_despite_conflicts else release
         self._expired_seconds: Final = config.lease_duration.seconds + _TOLERATED_SECONDS
         self._retry_seconds: Final = config.retry_period.seconds
         self._deadline_seconds: Final = config.renew_deadline.seconds
@@ -177,7 +180,7 @@ class LeaderElector:
         self._has_led = False
         self._metrics.leader_election_master_status[(_NAME,)] = 0
         try:
-            release = self._try(self._candidate.release())
+            release = self._try(self._release())
             await wait_for(release, self._deadline_seconds, self._clock)
         except TimeoutError:
             _log.error(
@@ -231,7 +234,8 @@ class LeaderElection:
 
     An async context manager, which releases the lease at its end. Within it call `start`, `acquire`
     and `renew`. With `coordinated_as`, the versions of this candidate, the API server chooses the
-    leader. Raises ConfigError as `LeaderElector` does.
+    leader. With `releases_despite_conflicts` a release that meets a conflict is tried again, as in
+    1.37. Raises ConfigError as `LeaderElector` does.
     """
 
     def __init__(
@@ -245,6 +249,7 @@ class LeaderElection:
         metrics: SchedulerMetrics,
         user_agent: str,
         coordinated_as: EffectiveVersion | None = None,
+        releases_despite_conflicts: bool = False,
     ) -> None:
         election, limits = config.leader_election, config.client_connection
         # A generator of its own, so that the election has no influence on decisions.
@@ -267,8 +272,9 @@ class LeaderElection:
         component = config.profiles[0].scheduler_name
         self._events: Final = CoreEventRecorder(self._client, component, clock=clock, rng=rng)
         self._identity: Final = identity
-        self._candidacy: Final = (
-            LeaseCandidacy(
+        self._candidacy: LeaseCandidacy | None = None
+        if coordinated_as is not None:
+            self._candidacy = LeaseCandidacy(
                 self._client,
                 namespace=election.resource_namespace,
                 lease_name=election.resource_name,
@@ -277,9 +283,6 @@ class LeaderElection:
                 clock=clock,
                 rng=rng,
             )
-            if coordinated_as is not None
-            else None
-        )
         self._elector: Final = LeaderElector(
             self._lock,
             election,
@@ -289,6 +292,7 @@ class LeaderElection:
             metrics=metrics,
             report=self._report,
             is_coordinated=coordinated_as is not None,
+            releases_despite_conflicts=releases_despite_conflicts,
         )
         self.acquire: Final = self._elector.acquire
         self.renew: Final = self._elector.renew

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 import pytest
 from msgspec.structs import replace
 
-from scheduler.client import ConnectionFailed, LeaseSpec, NotFound
+from scheduler.client import Conflict, ConnectionFailed, LeaseSpec, NotFound
 from scheduler.clock import Clock
 from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.lease_lock import LeaseLock
@@ -23,6 +23,7 @@ OTHERS = LeaseSpec(
 )
 DONE = "done"
 FAILED = ConnectionFailed("no answer")
+CHANGED = Conflict(409, "Conflict", "it has changed")
 MISSING = NotFound(404, "NotFound", "no lease")
 
 Answer = LeaseSpec | Exception | str
@@ -182,6 +183,33 @@ def test_a_lease_that_was_taken_from_us_is_not_given_back_by_us() -> None:
     tested = leader()
     done, calls = tested.play(tested.release(), 30, OTHERS)
     assert (done, [call.verb for call in calls]) == (True, ["GET"])
+
+
+def test_a_release_that_meets_a_conflict_is_not_tried_again_before_1_37() -> None:
+    tested = leader()
+    done, calls = tested.play(tested.release(), 4, tested.observed, CHANGED)
+    assert (done, [call.verb for call in calls]) == (False, ["GET", "UPDATE"])
+
+
+def test_a_release_that_meets_a_conflict_is_tried_again_with_the_lease_of_then() -> None:
+    """The renewal that was under way at the end has been made, though its answer was not read."""
+    tested = leader()
+    renewed = replace(tested.observed, renew_time="2026-01-01T00:00:03.250000Z")
+    answers = (tested.observed, CHANGED, renewed, DONE)
+    done, calls = tested.play(tested.release_despite_conflicts(), 4, *answers)
+    assert (done, [call.verb for call in calls]) == (True, ["GET", "UPDATE"] * 2)
+    assert tested.leader == ""
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [([FAILED], False), ([OTHERS], True)],
+    ids=["no answer", "another holder"],
+)
+def test_a_release_after_a_conflict_may_come_too_late(answers: list[Answer], result: bool) -> None:
+    tested = leader()
+    done, _ = tested.play(tested.release_despite_conflicts(), 4, tested.observed, CHANGED, *answers)
+    assert done is result
 
 
 def test_a_candidate_that_does_not_lead_is_never_too_late() -> None:

@@ -84,6 +84,7 @@ class Candidate:
         lock: Lock | None = None,
         seed: int = 0,
         config: LeaderElectionConfiguration | None = None,
+        releases_despite_conflicts: bool = False,
     ) -> None:
         self.metrics, self.events = SchedulerMetrics(), list[str]()
         self.identity = identity
@@ -98,6 +99,7 @@ class Candidate:
             rng=random.Random(seed),
             metrics=self.metrics,
             report=self.events.append,
+            releases_despite_conflicts=releases_despite_conflicts,
         )
         self.task = asyncio.ensure_future(self._run())
 
@@ -275,6 +277,24 @@ async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_does_not_write_the
     await server.clock.advance(11)
     assert candidate.lost_at == 12.0
     assert server.record == thief
+
+
+@pytest.mark.parametrize("is_tried_again", [False, True])
+async def test_the_last_renewal_may_come_between_the_requests_of_the_release(
+    server: Server, is_tried_again: bool
+) -> None:
+    candidate = Candidate(server, releases_despite_conflicts=is_tried_again)
+    await server.clock.advance(3)
+
+    def renewal_arrives(verb: str) -> None:
+        if verb == "update":
+            server.version += 1
+            server.trouble = lambda _: None
+
+    server.trouble = renewal_arrives
+    await candidate.stop()
+    assert server.record is not None
+    assert server.record.holder_identity == ("" if is_tried_again else "me")
 
 
 @pytest.mark.usefixtures("others")
