@@ -186,6 +186,8 @@ def build_core(
     if options.shadow is not None:
         shadow, queues_pods = _shadow(options.shadow, shared, profiles), False
     _add_event_handlers(shared, cycle, queues_pods=queues_pods)
+    if version < SchedulerVersion.V1_36:
+        metrics.event_stopwatch = lambda: 0.0
     _read_state_metrics(metrics, queue, shared.cache, cycle.version)
     return Core(
         ports=ports,

@@ -78,7 +78,7 @@ class NodeEventHandler:
         self.cache.add_node(new)
         updating_seconds = self.metrics.stopwatch() - started
         for event in node_scheduling_properties_change(new, old):
-            with self.metrics.event(event.label, spent_seconds=updating_seconds):
+            with self.metrics.change(event.label, spent_seconds=updating_seconds):
                 self._move(event, old, new)
 
     def on_delete(self, node: Node, *, final_state_unknown: bool) -> None:
@@ -125,7 +125,8 @@ class ObjectEventHandler:
     def _move(self, action: ActionType, old: ApiObject | None, new: ApiObject | None) -> None:
         if self.actions & action:
             event = ClusterEvent(self.resource, action)
-            with self.metrics.event(event.label):
+            measure = self.metrics.event if action is ActionType.ADD else self.metrics.change
+            with measure(event.label):
                 if self.pre_checks is None or self.pre_checks.may_help(event, new):
                     self.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
@@ -251,7 +252,7 @@ class PodEventHandler:
                 _log.error("Updating pod %s in the cache failed: %s", old.key, error)
             updating_seconds = self.metrics.stopwatch() - started
             for event in pod_scheduling_properties_change(new, old, self.pod_events):
-                with self.metrics.event(event.label, spent_seconds=updating_seconds):
+                with self.metrics.change(event.label, spent_seconds=updating_seconds):
                     self._move(event, old, new)
 
     def _move(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:

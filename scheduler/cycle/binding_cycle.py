@@ -49,11 +49,14 @@ async def bind(parts: CycleParts, attempt: Attempt) -> None:
 async def _bind(parts: CycleParts, attempt: Attempt) -> Status | None:
     """Run the steps of the binding cycle; return the status of the first that fails."""
     plugins, state, pod, host = attempt.framework.binding, attempt.state, attempt.pod, attempt.host
-    pre_flight = plugins.pre_bind_pre_flight(state, pod, host)
+    nominates = NOMINATES in parts.feature_gates
+    pre_flight = (
+        plugins.pre_bind_pre_flight(state, pod, host) if nominates else plugins.all_pre_binds()
+    )
     if pre_flight.status is not None and not pre_flight.status.is_skip:
         return pre_flight.status
     takes_long = pre_flight.status is None or parts.waiting_pods.get(pod.uid) is not None
-    if takes_long and NOMINATES in parts.feature_gates:
+    if takes_long and nominates:
         await _nominate(parts, attempt)
 
     status = await parts.waiting_pods.wait_on_permit(pod.uid)

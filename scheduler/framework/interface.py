@@ -34,7 +34,7 @@ from scheduler.framework.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
     import msgspec
 
@@ -482,6 +482,8 @@ class Plugin:
     Subclasses inherit neither promise.
     `ignores_resizes` leaves PreFilter and Filter out for a pod that is on a node and waits for more
     resources there: what the plugin looks at was decided when the pod was bound.
+    `points_since` has the version since which the plugin takes part in an extension point, by the
+    point's field in the configuration (`pre_filter`); without an entry it does in all versions.
     `order_changes` is for a plugin of QueueSort: `sort_key`, or `less`, may order waiting pods in
     another way later. All active pods are then compared anew whenever one is popped.
     """
@@ -492,6 +494,7 @@ class Plugin:
     only_takes_room: ClassVar[bool] = False
     only_ranks: ClassVar[bool] = False
     ignores_resizes: ClassVar[bool] = False
+    points_since: ClassVar[Mapping[str, SchedulerVersion]] = {}
     order_changes: ClassVar[bool] = False
     Args: ClassVar[type[msgspec.Struct] | None] = None
 

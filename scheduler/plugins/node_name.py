@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.events import ActionType, ClusterEventWithHint, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, reject, unresolvable
+from scheduler.framework.types import PreFilterResult
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
@@ -24,6 +26,11 @@ class NodeName(Plugin):
     """Respect `spec.nodeName`."""
 
     only_takes_room: ClassVar[bool] = True
+    points_since: ClassVar = {"pre_filter": SchedulerVersion.V1_37}
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult | None:
+        wanted = pod.spec.node_name
+        return PreFilterResult(frozenset((wanted,))) if wanted else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         wanted = pod.spec.node_name

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node, Taint
 from scheduler.api.tolerations import NO_SCHEDULE, is_tolerated
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
@@ -32,6 +33,10 @@ class NodeUnschedulable(Plugin):
 
     only_takes_room: ClassVar[bool] = True
     ignores_resizes = True
+    points_since: ClassVar = {"pre_filter": SchedulerVersion.V1_37}
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        """Accept the pod: one that waits for its resize is no matter of the plugin."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         rejections = reject(nodes.unschedulable, _UNSCHEDULABLE)

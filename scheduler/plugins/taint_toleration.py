@@ -19,6 +19,7 @@ from scheduler.api.tolerations import (
     tolerates,
     toleration_rule,
 )
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
@@ -48,10 +49,14 @@ class TaintToleration(Plugin):
 
     only_takes_room: ClassVar[bool] = True
     ignores_resizes = True
+    points_since: ClassVar = {"pre_filter": SchedulerVersion.V1_37}
     only_ranks = True
 
     def __init__(self) -> None:
         self._rule: Final = toleration_rule(self.handle.feature_gates)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        """Accept the pod: one that waits for its resize is no matter of the plugin."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         tolerations = pod.spec.tolerations

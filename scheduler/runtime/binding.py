@@ -142,6 +142,10 @@ class BindingPlugins:
                 may_join = False
         return PreFlight(None if groups else skip(), groups)
 
+    def all_pre_binds(self) -> PreFlight:
+        """Return all PreBind plugins, to run one after another without PreBindPreFlight."""
+        return PreFlight(None, [[plugin] for plugin in self._plugins["pre_bind"]])
+
     @measured("PreBind")
     async def pre_bind(
         self, pre_flight: PreFlight, state: CycleState, pod: PodInfo, node_name: str

@@ -183,6 +183,12 @@ def implements(plugin: Plugin | type[Plugin], point: ExtensionPoint) -> bool:
     return any(_defines(plugin, method) for method in point.methods)
 
 
+def takes_part(plugin: Plugin, point: ExtensionPoint) -> bool:
+    """True if a plugin defines a method of the point, in the version that decides."""
+    since = plugin.points_since.get(point.field)
+    return implements(plugin, point) and (since is None or plugin.handle.version >= since)
+
+
 def expand(
     point: ExtensionPoint, plugins: Plugins, instances: Mapping[str, Plugin]
 ) -> list[Plugin]:
@@ -201,7 +207,7 @@ def expand(
     for entry in plugins.multi_point.enabled:
         if (plugin := instances.get(entry.name)) is None:
             raise PluginSetupError(f'{point.interface} "{entry.name}" does not exist')
-        if not implements(plugin, point) or entry.name in disabled:
+        if not takes_part(plugin, point) or entry.name in disabled:
             continue
         if entry.name in specific:
             overridden.add(entry.name)
@@ -226,7 +232,7 @@ def _specific(
     for entry in plugin_set.enabled:
         if (plugin := instances.get(entry.name)) is None:
             raise PluginSetupError(f'{point.interface} "{entry.name}" does not exist')
-        if not implements(plugin, point):
+        if not takes_part(plugin, point):
             raise PluginSetupError(
                 f'plugin "{entry.name}" does not extend {point.interface} plugin'
             )

@@ -19,7 +19,7 @@ from scheduler.framework.registrations import events_of
 from scheduler.framework.status import Code, Status, unschedulable
 from scheduler.framework.types import EXTENDER_NAME, NominatingMode
 from scheduler.runtime.binding import BindingPlugins
-from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
+from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements, takes_part
 from scheduler.runtime.filtering import Filters, PreFilters
 from scheduler.runtime.meter import Meter, measured
 from scheduler.runtime.placements import Placements
@@ -241,7 +241,7 @@ def _weights(field: str, plugins: Plugins, instances: Mapping[str, Plugin]) -> d
     weights: dict[str, int] = {}
     total = 0
     for entry in (*entries.enabled, *plugins.multi_point.enabled):
-        if not implements(instances[entry.name], point) or entry.name in weights:
+        if not takes_part(instances[entry.name], point) or entry.name in weights:
             continue
         weight = entry.weight or 1
         if weight * MAX_NODE_SCORE > _TOTAL_SCORE_MAX - total:

@@ -6,12 +6,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import NodePodPreemptionPolicy, Pod, PodSchedulingGroup
+from scheduler.api.core import (
+    NodePodPreemptionPolicy,
+    ObjectMeta,
+    Pod,
+    PodSchedulingGroup,
+    Taint,
+)
+from scheduler.api.storage import StorageClass
 from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
 from scheduler.cache import Cache
 from scheduler.client import NODES, PODS
-from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD, default_config
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    GENERIC_WORKLOAD,
+    EffectiveVersion,
+    SchedulerVersion,
+    default_config,
+    default_feature_gates,
+)
 from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.framework import Plugin, PodInfo, Status, unschedulable
@@ -19,6 +33,8 @@ from scheduler.plugins import SCHEME
 from scheduler.reports.decision import result_of
 from scheduler.testing import VirtualClock, make_node, make_pod
 
+V1_35, V1_36 = SchedulerVersion.V1_35, SchedulerVersion.V1_36
+CLASS = "storage.k8s.io/StorageClass"
 GROUPS = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD}
 
 
@@ -33,8 +49,24 @@ class AGate(ZGate):
     """Gates every pod too."""
 
 
-def core_of(options: SchedulerOptions, **parts: Any) -> tuple[InMemoryApi, Core]:
-    api = InMemoryApi(VirtualClock())
+class TickingClock(VirtualClock):
+    """A clock on which a second passes between two measurements."""
+
+    def monotonic(self) -> float:
+        self.advance_nowait(1.0)
+        return super().monotonic()
+
+
+def options_of(version: SchedulerVersion) -> SchedulerOptions:
+    return SchedulerOptions(
+        effective_version=EffectiveVersion.of(version), feature_gates=default_feature_gates(version)
+    )
+
+
+def core_of(
+    options: SchedulerOptions, clock: VirtualClock | None = None, **parts: Any
+) -> tuple[InMemoryApi, Core]:
+    api = InMemoryApi(clock or VirtualClock())
     ports = api.ports(rng=random.Random(0), tie_break=FirstInOrder(), tasks=AtOnce())
     config = default_config(SCHEME._replace(gates=options.feature_gates))
     return api, build_core(config, ports, options, **parts)
@@ -101,6 +133,36 @@ def test_a_node_that_declares_other_features_is_an_event_with_the_gate_only(
     api.put(NODES.plural, replace(node, status=status, spec=spec))
     handled = core.ports.metrics.event_handling_duration.by_labels
     assert {label for (label,) in handled if label.startswith("NodeUpdate")} == events
+
+
+@pytest.mark.parametrize(
+    ("version", "measured"),
+    [
+        (V1_35, {"NodeUpdateNodeTaint", f"{CLASS}Update"}),
+        (V1_36, {"NodeAdd", "NodeUpdateNodeTaint", f"{CLASS}Add", f"{CLASS}Update"}),
+    ],
+)
+def test_up_to_1_35_the_handling_of_most_events_is_not_measured(
+    version: SchedulerVersion, measured: set[str]
+) -> None:
+    api, core = core_of(options_of(version), TickingClock())
+    for taints in ([], [Taint(key="k", effect="NoSchedule")]):
+        api.put(NODES.plural, make_node("n", taints=taints))
+    for provisioner in ("a", "b"):
+        storage_class = StorageClass(ObjectMeta(name="c"), provisioner=provisioner)
+        api.put("storageclasses", storage_class)
+    handled = core.ports.metrics.event_handling_duration.by_labels
+    assert {label for (label,), times in handled.items() if times.sum} == measured
+
+
+def test_a_plugin_takes_part_in_the_extension_points_of_its_version() -> None:
+    looked_for = [("DynamicResources", "score"), ("NodeName", "pre_filter")]
+    found = []
+    for version in SchedulerVersion:
+        _, core = core_of(options_of(version))
+        points = core.profiles["default-scheduler"].plugins
+        found.append([name in {plugin.name for plugin in points[at]} for name, at in looked_for])
+    assert found == [[False, False], [True, False], [True, False], [True, True]]
 
 
 def _in_group(pod: Pod) -> Pod:

@@ -21,6 +21,7 @@ from scheduler.framework import (
     Plugin,
     PodInfo,
     PostFilterResult,
+    PreBindPreFlightResult,
     Status,
     unresolvable,
     unschedulable,
@@ -77,6 +78,31 @@ async def test_a_pod_that_fits_is_assumed_bound_and_announced() -> None:
     assert (event.type, event.reason, event.action) == ("Normal", "Scheduled", "Binding")
     assert Journal.calls == ["reserve", "post_bind"]
     assert line.metrics.attempts_by_result() == {"scheduled": 1, "unschedulable": 0, "error": 0}
+
+
+@pytest.mark.parametrize(
+    ("off", "calls"),
+    [((), ["pre_flight"]), (("NominatedNodeNameForExpectation",), ["pre_bind"])],
+)
+async def test_pre_bind_pre_flight_runs_only_if_the_node_is_nominated(
+    off: tuple[str, ...], calls: list[str]
+) -> None:
+    class Idle(Plugin):
+        def pre_bind_pre_flight(
+            self, state: CycleState, pod: PodInfo, node_name: str
+        ) -> PreBindPreFlightResult:
+            Journal.calls.append("pre_flight")
+            return PreBindPreFlightResult(skip=True)
+
+        async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+            Journal.calls.append("pre_bind")
+
+    gates = DEFAULT_FEATURE_GATES - set(off)
+    line = Line([profile_of("Idle")], [Idle], nodes=[make_node("a")], feature_gates=gates)
+    await line.schedule(make_pod("pod"))
+    assert (line.client.bound, Journal.calls) == ({"pod": "a"}, calls)
+    measured = line.metrics.framework_extension_point_duration.by_labels
+    assert (("PreBindPreFlight", "Skip", "default-scheduler") in measured) == (not off)
 
 
 async def test_a_pod_that_does_not_fit_waits_and_is_reported() -> None:

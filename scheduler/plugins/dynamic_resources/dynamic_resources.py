@@ -20,7 +20,7 @@ Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -84,7 +84,7 @@ from scheduler.plugins.dynamic_resources.node_allocatable import (
     NodeAllocatable,
 )
 from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
-from scheduler.plugins.dynamic_resources.scoring import no_scores, scores, scores_of_new_claims
+from scheduler.plugins.dynamic_resources.scoring import scores, scores_of_new_claims
 from scheduler.plugins.dynamic_resources.state import (
     STATE,
     ClaimState,
@@ -120,13 +120,6 @@ class DynamicResourcesError(Exception):
     """An object is not as the API server accepts it, or state is missing. Upstream's text."""
 
 
-#: How alternatives compare nodes; in later versions by `scores`.
-_SCORES: Final = {
-    SchedulerVersion.V1_34: no_scores,
-    SchedulerVersion.V1_35: scores_of_new_claims,
-}
-
-
 class DynamicResources(Plugin):
     """Allocate devices for the claims of pods.
 
@@ -136,6 +129,7 @@ class DynamicResources(Plugin):
 
     only_ranks = True
     ignores_resizes = True
+    points_since: ClassVar = {"score": SchedulerVersion.V1_35}
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules", "podgroups")
@@ -149,7 +143,8 @@ class DynamicResources(Plugin):
         self._binding_timeout_seconds: Final = (
             binding_timeout.seconds if binding_timeout else _DEFAULT_BINDING_TIMEOUT_SECONDS
         )
-        self._scores: Final = _SCORES.get(version, scores)
+        of_new = version < SchedulerVersion.V1_36
+        self._scores: Final = scores_of_new_claims if of_new else scores
         has_implicit = version >= SchedulerVersion.V1_35
         self._makes_requests: Final = extended_requests if has_implicit else requests_by_container
         self._may_be_devices: Final = (

@@ -27,11 +27,6 @@ class AllocationsError(Exception):
     """A node has fewer allocations than the pod has claims. Upstream's text."""
 
 
-def no_scores(data: StateData, nodes: Nodes) -> IntArray:
-    """Compare no nodes (v1.34)."""
-    return np.zeros(len(nodes), dtype=np.int64)
-
-
 def scores_of_new_claims(data: StateData, nodes: Nodes) -> IntArray:
     """Return the scores of nodes (v1.35).
 
@@ -46,9 +41,9 @@ def scores_of_new_claims(data: StateData, nodes: Nodes) -> IntArray:
 def scores(data: StateData, nodes: Nodes) -> IntArray:
     """Return the scores of nodes."""
     requests = (r for entry in data.claims for r in entry.claim.spec.devices.requests)
-    if not any(request.first_available for request in requests):
-        return no_scores(data, nodes)
     result = np.zeros(len(nodes), dtype=np.int64)
+    if not any(request.first_available for request in requests):
+        return result
     for position, name in enumerate(nodes.names):
         allocation = data.node_allocation(name)
         if allocation is not None:
