@@ -211,7 +211,13 @@ class InMemoryApi:
 
     # What the scheduler writes.
 
-    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
+    def event(
+        self,
+        regarding: Pod | ObjectReference,
+        *,
+        related: ObjectReference | None = None,
+        **text: str,
+    ) -> None:
         """Drop an event."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:

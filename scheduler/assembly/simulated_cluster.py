@@ -14,6 +14,7 @@ import math
 import random
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api.core import ObjectReference
 from scheduler.assembly.background import BackgroundWork
 from scheduler.assembly.core import SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import InMemoryApi
@@ -32,7 +33,7 @@ from scheduler.virtual_clock import VirtualClock, let_tasks_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from scheduler.api.core import Node, ObjectReference, Pod
+    from scheduler.api.core import Node, Pod
     from scheduler.assembly.core import Core
     from scheduler.client import ApiObject
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
@@ -199,12 +200,18 @@ class _Api(InMemoryApi):
         super().__init__(clock)
         self.preemptors: Final[dict[str, str]] = {}
 
-    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
+    def event(
+        self,
+        regarding: Pod | ObjectReference,
+        *,
+        related: ObjectReference | None = None,
+        **text: str,
+    ) -> None:
         """Keep the preemptor of a victim; drop any other event.
 
         Since 1.36 the event refers to a preemptor that is a pod by the uid in its note only.
         """
-        if text["reason"] != "Preempted":
+        if text["reason"] != "Preempted" or isinstance(regarding, ObjectReference):
             return
         if related is not None:
             preemptor = f"{related.namespace}/{related.name}"

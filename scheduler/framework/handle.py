@@ -110,7 +110,7 @@ class EventSink(Protocol):
 
     def event(
         self,
-        regarding: Pod,
+        regarding: Pod | ObjectReference,
         *,
         related: ObjectReference | None = None,
         type: str,
@@ -118,7 +118,7 @@ class EventSink(Protocol):
         action: str,
         note: str,
     ) -> None:
-        """Record an event about a pod."""
+        """Record an event about a pod, or another object."""
 
 
 class WriteConflictError(Exception):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from scheduler.api.core import ObjectReference
 from scheduler.api.unstructured import Unstructured
 from scheduler.client.kinds import kind_key
 from scheduler.framework.handle import ObjectNotFoundError
@@ -15,7 +16,6 @@ from scheduler.framework.handle import ObjectNotFoundError
 if TYPE_CHECKING:
     from scheduler.api.core import (
         NodeAllocatableResourceClaimStatus,
-        ObjectReference,
         Pod,
         PodExtendedResourceClaimStatus,
     )
@@ -62,8 +62,15 @@ class RecordedEvents:
     def __init__(self) -> None:
         self.recorded: Final[list[RecordedEvent]] = []
 
-    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
-        self.recorded.append(RecordedEvent(regarding.key, **text))
+    def event(
+        self,
+        regarding: Pod | ObjectReference,
+        *,
+        related: ObjectReference | None = None,
+        **text: str,
+    ) -> None:
+        key = regarding.name if isinstance(regarding, ObjectReference) else regarding.key
+        self.recorded.append(RecordedEvent(key, **text))
 
 
 class FakeResourceClaims:
