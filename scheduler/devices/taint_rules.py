@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from scheduler.api.core import ObjectReference
 from scheduler.api.dynamic_resources import DeviceClass, DeviceTaintRule
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.pools import PoolDevice
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
     from scheduler.api.dynamic_resources import (
         Device,
+        DeviceSelector,
         DeviceTaint,
-        DeviceTaintSelector,
         ResourceSlice,
     )
-    from scheduler.framework.handle import Handle, Lister
+    from scheduler.framework.handle import EventSink, Handle, Lister
 
-    #: Decides if the selector of a rule, which may have none, selects a device of a slice.
-    Selects: TypeAlias = Callable[[DeviceTaintSelector | None, ResourceSlice, Device], bool]
+    #: Decides if a rule selects a device of a slice.
+    Selects: TypeAlias = Callable[[DeviceTaintRule, ResourceSlice, Device], bool]
 
 
 def gate_of_rules(version: SchedulerVersion) -> str:
@@ -39,7 +40,7 @@ class TaintRules:
     """The taint rules as the informer has them."""
 
     def __init__(self, handle: Handle) -> None:
-        self._selects: Final = rule_selection(handle)
+        self._selects: Final = rule_selection(handle, events=handle.event_recorder)
         self._lister: Final[Lister[DeviceTaintRule]] = handle.lister(DeviceTaintRule)
         self._classes: Final[Lister[DeviceClass]] = handle.lister(DeviceClass)
         self._cursor = self._class_cursor = -1
@@ -70,24 +71,26 @@ class TaintRules:
             yield known[1]
 
 
-def rule_selection(handle: Handle) -> Selects:
-    """Return how the version finds the devices of a rule."""
+def rule_selection(handle: Handle, *, events: EventSink | None = None) -> Selects:
+    """Return how the version finds the devices of a rule.
+
+    `events` are those of 1.34 for the rules whose expressions fail on a device.
+    """
     if handle.version >= SchedulerVersion.V1_37:
         return _is_given
     if handle.version >= SchedulerVersion.V1_35:
         return _is_given_or_all
     verdicts = SelectorVerdicts(handle.feature_gates, handle.version)
-    return functools.partial(_matches, handle.lister(DeviceClass), verdicts)
+    return functools.partial(_matches, handle.lister(DeviceClass), verdicts, events)
 
 
-def _is_given(selector: DeviceTaintSelector | None, slice: ResourceSlice, device: Device) -> bool:
-    return selector is not None and _is_given_or_all(selector, slice, device)
+def _is_given(rule: DeviceTaintRule, slice: ResourceSlice, device: Device) -> bool:
+    return rule.spec.device_selector is not None and _is_given_or_all(rule, slice, device)
 
 
-def _is_given_or_all(
-    selector: DeviceTaintSelector | None, slice: ResourceSlice, device: Device
-) -> bool:
+def _is_given_or_all(rule: DeviceTaintRule, slice: ResourceSlice, device: Device) -> bool:
     """Return True if all fields are equal. As upstream a rule without them is for all (v1.36)."""
+    selector = rule.spec.device_selector
     return selector is None or (
         selector.driver in (None, slice.spec.driver)
         and selector.pool in (None, slice.spec.pool.name)
@@ -98,27 +101,53 @@ def _is_given_or_all(
 def _matches(
     classes: Lister[DeviceClass],
     verdicts: SelectorVerdicts,
-    selector: DeviceTaintSelector | None,
+    events: EventSink | None,
+    rule: DeviceTaintRule,
     slice: ResourceSlice,
     device: Device,
 ) -> bool:
     """Return True if all fields are equal and all selectors match, with its class (v1.34)."""
-    if not _is_given_or_all(selector, slice, device):
+    if not _is_given_or_all(rule, slice, device):
         return False
+    selector = rule.spec.device_selector
     if selector is None:
         return True
-    conditions = selector.selectors
+    of_class: tuple[DeviceSelector, ...] = ()
     if selector.device_class_name is not None:
         device_class = classes.get(selector.device_class_name)
         if device_class is None:
             return False
-        conditions = (*device_class.spec.selectors, *conditions)
+        of_class = device_class.spec.selectors
     # As upstream they do not see that a device can be shared.
     seen = PoolDevice(slice, replace(device, allow_multiple_allocations=None))
     try:
-        return verdicts.match([each for each in conditions if each.cel is not None], seen)
+        if not verdicts.match([each for each in of_class if each.cel is not None], seen):
+            return False
     except SelectorError:
         return False
+    try:
+        return verdicts.match([each for each in selector.selectors if each.cel is not None], seen)
+    except SelectorError as error:
+        if events is not None:
+            _report(rule, error, events)
+        return False
+
+
+def _report(rule: DeviceTaintRule, error: SelectorError, events: EventSink) -> None:
+    metadata = rule.metadata
+    events.event(
+        ObjectReference(
+            "resource.k8s.io/v1alpha3",
+            "DeviceTaintRule",
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+        ),
+        type="Warning",
+        reason="CELRuntimeError",
+        action="Tainting",
+        note=str(error).replace("CEL ", "", 1),
+    )
 
 
 def with_taints(
@@ -140,8 +169,6 @@ def taints_of(
 ) -> list[DeviceTaint | None]:
     """Return the taint of a rule for each device of a slice; None where it has none."""
     return [
-        rule.spec.taint
-        if rule is not None and selects(rule.spec.device_selector, slice, device)
-        else None
+        rule.spec.taint if rule is not None and selects(rule, slice, device) else None
         for device in slice.spec.devices
     ]

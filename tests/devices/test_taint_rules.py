@@ -4,8 +4,11 @@ import pytest
 
 from scheduler.api.core import ObjectMeta
 from scheduler.api.dynamic_resources import (
+    CELDeviceSelector,
     Device,
     DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintRuleSpec,
@@ -16,10 +19,12 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.assembly.event_handlers import TaintRuleEventHandler
 from scheduler.config import SchedulerVersion
-from scheduler.devices.taint_rules import rule_selection, with_taints
+from scheduler.devices.taint_rules import TaintRules, rule_selection, with_taints
 from scheduler.testing.doubles import FakeHandle, FakeLister
 
 TAINT = DeviceTaint("broken", "", "NoSchedule")
+#: An expression that fails on a device without this attribute.
+SLOT = "device.attributes['gpu'].slot > 0"
 
 
 def slice_of(name: str, driver: str) -> ResourceSlice:
@@ -34,6 +39,10 @@ def handle_of(version: str) -> FakeHandle:
 
 def rule(**selector: str) -> DeviceTaintRule:
     return DeviceTaintRule(spec=DeviceTaintRuleSpec(DeviceTaintSelector(**selector), TAINT))
+
+
+def cel(expression: str) -> DeviceSelector:
+    return DeviceSelector(CELDeviceSelector(expression))
 
 
 @pytest.mark.parametrize(
@@ -75,3 +84,27 @@ def test_a_changed_rule_is_an_update_of_the_slices_that_it_tainted_or_taints() -
     handler.on_change(rule(driver="nic"), rule(driver="nic", pool="pool"))
     handler.on_change(rule(device="a", driver="fpga"), None)
     assert changed == ["s-1", "s-1", "s-2", "s-3"]
+
+
+@pytest.mark.parametrize(
+    ("of_class", "of_rule", "notes"),
+    [
+        ("true", SLOT, ["selector #1: runtime error: no such key: slot"]),
+        (SLOT, "true", []),
+        ("false", SLOT, []),
+    ],
+)
+def test_1_34_writes_an_event_for_a_rule_whose_expression_fails_on_a_device(
+    of_class: str, of_rule: str, notes: list[str]
+) -> None:
+    gpus = DeviceClass(ObjectMeta(name="gpus"), DeviceClassSpec(selectors=(cel(of_class),)))
+    fails = DeviceTaintSelector(device_class_name="gpus", selectors=(cel("true"), cel(of_rule)))
+    rules = DeviceTaintRule(ObjectMeta(name="r"), DeviceTaintRuleSpec(fails, TAINT))
+    handle = FakeHandle(
+        version=SchedulerVersion.V1_34,
+        listers={DeviceClass: FakeLister([gpus]), DeviceTaintRule: FakeLister([rules])},
+    )
+    (seen,) = TaintRules(handle).applied_to([slice_of("s", "gpu")])
+    events = handle.event_recorder.recorded
+    assert [event.note for event in events] == notes * len(seen.spec.devices)
+    assert {event[:3] for event in events} <= {("r", "Warning", "CELRuntimeError")}
