@@ -8,7 +8,7 @@ Source: `k8s.io/api/resource/v1/types.go`, `k8s.io/dynamic-resource-allocation/r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,7 +19,7 @@ from scheduler.api.core import NodeSelector, ObjectMeta, Quantities, Struct
 from scheduler.api.resources import is_extended_resource_name
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Pod, PodResourceClaim
+    from scheduler.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 
 #: With a class's name after it, the implicit extended resource of a device class.
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
@@ -35,6 +35,9 @@ ALLOCATION_RESULTS_MAX: Final = 32
 
 #: A quantity as it is written in the API.
 Quantity = str | int | float
+
+#: The fault of an entry that names neither a claim nor a template.
+UNSUPPORTED_CLAIM: Final = "none of the supported fields are set"
 
 _NO_QUANTITIES: Final[Quantities] = MappingProxyType({})
 
@@ -448,22 +451,28 @@ class ClaimReference(NamedTuple):
 
 
 def claim_referenced_by(pod: Pod, entry: PodResourceClaim) -> ClaimReference | None:
-    """Return the claim of an entry of a pod's claims; None if it deliberately has none.
+    """Return the claim of an entry of a pod's claims, as `claim_of_entry` does."""
+    statuses = pod.status.resource_claim_statuses
+    return claim_of_entry(entry, statuses, owner=f'pod "{pod.key}"', name=f'"{entry.name}"')
 
-    Raises ClaimError if the claim is not yet created from its template (`resourceclaim.Name`).
+
+def claim_of_entry(
+    entry: PodResourceClaim, statuses: Iterable[PodResourceClaimStatus], *, owner: str, name: str
+) -> ClaimReference | None:
+    """Return the claim of an entry of a pod or a pod group; None if it deliberately has none.
+
+    Raises ClaimError, with the `owner` and the `name` of the entry, if the claim is not yet created
+    from its template. Source: `resourceclaim.Name`.
     """
     if entry.resource_claim_name is not None:
         return ClaimReference(entry.resource_claim_name, must_be_own=False)
     if entry.resource_claim_template_name is None:
-        raise ClaimError(
-            f'pod "{pod.key}", spec.resourceClaim "{entry.name}": '
-            "none of the supported fields are set"
-        )
-    for status in pod.status.resource_claim_statuses:
+        raise ClaimError(f"{owner}, spec.resourceClaim {name}: {UNSUPPORTED_CLAIM}")
+    for status in statuses:
         if status.name == entry.name:
-            name = status.resource_claim_name
-            return ClaimReference(name, must_be_own=True) if name is not None else None
-    raise ClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
+            made = status.resource_claim_name
+            return ClaimReference(made, must_be_own=True) if made is not None else None
+    raise ClaimError(f"{owner}: ResourceClaim not created yet")
 
 
 def names_claim(pod: Pod, claim: ResourceClaim) -> bool:
@@ -490,8 +499,8 @@ def ensure_is_for_pod(pod: Pod, claim: ResourceClaim) -> None:
     """Raise ClaimError unless a claim of the pod's namespace was created for it (`IsForPod`)."""
     if is_controlled_by(claim, pod.metadata.uid):
         return
-    key = f"{claim.metadata.namespace}/{claim.metadata.name}"
-    raise ClaimError(f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)")
+    text = f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
+    raise ClaimError(text)
 
 
 def is_controlled_by(claim: ResourceClaim, uid: str) -> bool:

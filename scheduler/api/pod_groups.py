@@ -99,6 +99,10 @@ class PodGroup(Struct, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
     def priority(self) -> int:
         """The priority of the group in preemption; the priorities of the members do not count."""
         return self.spec.priority or 0

@@ -65,7 +65,7 @@ class Preemptor(NamedTuple):
         return cls(
             "podgroup",
             metadata.uid,
-            f"{metadata.namespace}/{metadata.name}",
+            pod_group.key,
             # All members have the same.
             pods[0].spec.scheduler_name,
             pod_group.priority,

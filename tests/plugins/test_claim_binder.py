@@ -23,7 +23,7 @@ from scheduler.devices.claims import ClaimTracker
 from scheduler.framework.handle import WriteConflictError, WriteOutcomeUnknownError
 from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder, ClaimBindingError
-from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
+from scheduler.plugins.dynamic_resources.claim_owners import ClaimOwners
 from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
 

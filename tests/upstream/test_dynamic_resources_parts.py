@@ -24,12 +24,12 @@ from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.pools import DeviceId, NodePools
 from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 from scheduler.framework import CycleState
-from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
-from scheduler.plugins.dynamic_resources.pod_group_claims import (
+from scheduler.plugins.dynamic_resources.claim_owners import (
     WORKLOAD_CLAIMS,
     ClaimOwners,
     claim_of_group,
 )
+from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
 from scheduler.plugins.dynamic_resources.scoring import (
     AllocationsError,
     scores,

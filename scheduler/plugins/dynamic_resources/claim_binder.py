@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from scheduler.devices.claims import ClaimTracker
     from scheduler.framework.handle import Handle, ResourceClaimWriter
-    from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
+    from scheduler.plugins.dynamic_resources.claim_owners import ClaimOwners
     from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 
 _log: Final = logging.getLogger(__name__)

@@ -69,6 +69,7 @@ from scheduler.plugins.dynamic_resources.binding_conditions import (
     is_ready_for_binding,
 )
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
+from scheduler.plugins.dynamic_resources.claim_owners import ClaimOwners
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY,
@@ -83,7 +84,6 @@ from scheduler.plugins.dynamic_resources.node_allocatable import (
     RULES_OF_1_37,
     NodeAllocatable,
 )
-from scheduler.plugins.dynamic_resources.pod_group_claims import ClaimOwners
 from scheduler.plugins.dynamic_resources.scoring import scores, scores_of_new_claims
 from scheduler.plugins.dynamic_resources.state import (
     STATE,

@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scheduler.api.dynamic_resources import (
+    UNSUPPORTED_CLAIM,
     ClaimError,
     ClaimReference,
     ResourceClaimConsumerReference,
+    claim_of_entry,
     ensure_is_for_pod,
     is_controlled_by,
 )
@@ -30,7 +32,6 @@ WORKLOAD_CLAIMS: Final = "DRAWorkloadResourceClaims"
 
 _GROUP: Final = "scheduling.k8s.io"
 _POD_GROUPS: Final = "podgroups"
-_UNSUPPORTED: Final = "none of the supported fields are set"
 
 
 class ClaimOwners:
@@ -43,12 +44,10 @@ class ClaimOwners:
     def ensure_is_for_pod(self, pod: Pod, claim: ResourceClaim) -> None:
         """Raise ClaimError unless a claim was created for the pod, or for its group."""
         if not self._has_groups:
-            ensure_is_for_pod(pod, claim)
-            return
-        group = pod.spec.scheduling_group
+            return ensure_is_for_pod(pod, claim)
         if is_controlled_by(claim, pod.metadata.uid):
-            return
-        controller = next((o for o in claim.metadata.owner_references if o.controller), None)
+            return None
+        group, controller = pod.spec.scheduling_group, claim.metadata.controller
         name = group.pod_group_name if group is not None else ""
         if (
             controller is None
@@ -81,7 +80,7 @@ class ClaimOwners:
         group = self._group_named(named.pod_group_name, pod)
         for claim in group.spec.resource_claims:
             if claim.resource_claim_name is None and claim.resource_claim_template_name is None:
-                raise ClaimError(f"PodGroup {_key(group)} claim {claim.name}: {_UNSUPPORTED}")
+                raise ClaimError(f"PodGroup {group.key} claim {claim.name}: {UNSUPPORTED_CLAIM}")
             if claim == entry:
                 metadata = group.metadata
                 return ResourceClaimConsumerReference(
@@ -119,16 +118,5 @@ class ClaimOwners:
 
 def claim_of_group(group: PodGroup, entry: PodResourceClaim) -> ClaimReference | None:
     """Return the claim of an entry of a group; None if no claim is needed. Raises ClaimError."""
-    if entry.resource_claim_name is not None:
-        return ClaimReference(entry.resource_claim_name, must_be_own=False)
-    if entry.resource_claim_template_name is None:
-        raise ClaimError(f"PodGroup {_key(group)}, spec.resourceClaim {entry.name}: {_UNSUPPORTED}")
-    for status in group.status.resource_claim_statuses:
-        if status.name == entry.name:
-            made = status.resource_claim_name
-            return ClaimReference(made, must_be_own=True) if made is not None else None
-    raise ClaimError(f"PodGroup {_key(group)}: ResourceClaim not created yet")
-
-
-def _key(group: PodGroup) -> str:
-    return f"{group.metadata.namespace}/{group.metadata.name}"
+    statuses = group.status.resource_claim_statuses
+    return claim_of_entry(entry, statuses, owner=f"PodGroup {group.key}", name=entry.name)

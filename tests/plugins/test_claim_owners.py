@@ -24,8 +24,8 @@ from scheduler.api.dynamic_resources import (
 from scheduler.api.pod_groups import PodGroup, PodGroupSpec, PodGroupStatus
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, NodeToStatus
+from scheduler.plugins.dynamic_resources.claim_owners import WORKLOAD_CLAIMS, ClaimOwners
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
-from scheduler.plugins.dynamic_resources.pod_group_claims import WORKLOAD_CLAIMS, ClaimOwners
 from scheduler.plugins.dynamic_resources.state import STATE, ClaimState, StateData
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
