@@ -146,7 +146,7 @@ class Allocator:
         asked = claim.spec.devices.requests[number]
         # The `stable` allocator ignores capacity.
         if not self.shares_capacity and not self.is_stable:
-            refuse_capacity(claim, asked, self.rules.named)
+            refuse_capacity(claim, asked, names_alternatives=self.rules.names_alternatives)
         for request in alternatives_of(claim, asked, self._class_of):
             if self.rules.refuses_derived and request.spec.derived_attributes:
                 raise AllocationError(
@@ -210,7 +210,6 @@ class _Search:
         self._allocator: Final = allocator
         self._state: Final = allocator.state
         self._node_pools: Final = node_pools
-        self._reach: Final = allocator.rules.reach(node_pools)
         self._claims: Final = claims
         #: By claim: the alternatives of its requests.
         self._requests: Final[list[list[Sequence[Request]]]] = [[] for _ in claims]
@@ -379,11 +378,15 @@ class _Search:
         return False
 
     def _free_devices(self, claim: int, request: Request, start: int) -> Iterator[int]:
-        """Yield the positions of the devices that a request may have, as long as it has none."""
+        """Yield the positions of the devices that a request may have, as long as it has none.
+
+        Raises `AllocationError` at an invalid pool with devices, as only 1.34 has.
+        """
         devices = self._node_pools.devices
-        end, invalid = self._reach
-        for position in range(start, end):
-            device = devices[position][1]
+        for position in range(start, len(devices)):
+            pool, device = devices[position]
+            if pool.invalid_reason:
+                raise AllocationError(f"pool {pool.id.pool} is invalid: {pool.invalid_reason}")
             if request.has_admin_access:
                 if claim in self._allocating.get(device.id, ()):
                     continue
@@ -391,8 +394,6 @@ class _Search:
                 continue
             if self._is_selectable(request, position) and self._has_capacity(request, device):
                 yield position
-        if invalid is not None:
-            raise AllocationError(f"pool {invalid.id.pool} is invalid: {invalid.invalid_reason}")
 
     def _check_time(self) -> None:
         if self._expired():

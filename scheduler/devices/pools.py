@@ -94,18 +94,6 @@ class Pool(NamedTuple):
     counter_sets: Mapping[str, CounterSet] = {}
 
 
-class PoolRules(NamedTuple):
-    """The rules of a version for the pools of a node."""
-
-    is_relevant: Callable[[Node, ResourceSlice], bool]
-    #: Builds a pool of its slices for the node; None if it counts for nothing.
-    build: Callable[[Slices, PoolId, list[ResourceSlice]], Pool | None]
-    #: The key by which the slices of a pool are sorted.
-    order: Callable[[ResourceSlice], tuple[object, ...]]
-    #: True if devices that take counters without counter sets make a pool invalid.
-    checks_counters: bool = True
-
-
 def node_matches(
     node: Node, name: str | None, *, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
@@ -308,6 +296,18 @@ def attached_last(slice: ResourceSlice) -> tuple[object, ...]:
     """Put slices with devices that are attached by a binding last (up to v1.35)."""
     has_conditions = any(device.binding_conditions for device in slice.spec.devices)
     return (has_conditions, slice.metadata.name)
+
+
+class PoolRules(NamedTuple):
+    """The rules of a version for the pools of a node; the defaults are of 1.36."""
+
+    is_relevant: Callable[[Node, ResourceSlice], bool] = targets_node_or_has_counters
+    #: Builds a pool of its slices for the node; None if it counts for nothing.
+    build: Callable[[Slices, PoolId, list[ResourceSlice]], Pool | None] = Slices.whole_pool
+    #: The key by which the slices of a pool are sorted.
+    order: Callable[[ResourceSlice], tuple[object, ...]] = by_name
+    #: True if devices that take counters without counter sets make a pool invalid.
+    checks_counters: bool = True
 
 
 def _duplicate_name(devices: Sequence[PoolDevice]) -> str:

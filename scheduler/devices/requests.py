@@ -109,18 +109,20 @@ def alternatives_of(
 
 
 def refuse_capacity(
-    claim: ResourceClaim,
-    request: DeviceRequest,
-    named: Callable[[DeviceRequest, DeviceSubRequest], tuple[str, str]],
+    claim: ResourceClaim, request: DeviceRequest, *, names_alternatives: bool
 ) -> None:
-    """Raise `AllocationError` if a request, or an alternative as it is `named`, wants capacity."""
-    wishes = [(*named(request, sub), sub.capacity) for sub in request.first_available]
+    """Raise `AllocationError` if a request or an alternative wants capacity."""
+    whole = f"request {request.name}"
+    wishes = [
+        (f"subrequest {sub.name}" if names_alternatives else whole, sub.capacity)
+        for sub in request.first_available
+    ]
     if request.exactly is not None:
-        wishes.append(("request", request.name, request.exactly.capacity))
-    for word, name, capacity in wishes:
+        wishes.append((whole, request.exactly.capacity))
+    for name, capacity in wishes:
         if capacity is not None:
             raise AllocationError(
-                f"claim {claim.key}, {word} {name}: has capacity requests, but the "
+                f"claim {claim.key}, {name}: has capacity requests, but the "
                 "DRAConsumableCapacity feature is disabled"
             )
 

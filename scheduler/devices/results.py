@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 
 
-class ResultRules(NamedTuple):
-    """The rules of a version for the allocation of a claim."""
-
-    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]]
-    #: True if the tolerations of requests are repeated.
-    repeats_tolerations: bool
-
-
 def allocation_result(
     allocation: ClaimAllocation,
     node_pools: NodePools,
@@ -83,6 +75,16 @@ def configuration_by_request(allocation: ClaimAllocation) -> list[DeviceAllocati
     As upstream, configuration of the claim is repeated for each request that it names.
     """
     return _configuration(allocation, repeat=True)
+
+
+class ResultRules(NamedTuple):
+    """The rules of a version for the allocation of a claim; the defaults are of 1.36."""
+
+    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]] = (
+        configuration_by_request
+    )
+    #: True if the tolerations of requests are repeated.
+    repeats_tolerations: bool = True
 
 
 def configuration_once(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:

@@ -22,8 +22,7 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.devices.allocated import AllocatedState, Devices
 from scheduler.devices.counts import DeviceCount, device_count
-from scheduler.devices.pools import DeviceId, Slices
-from scheduler.devices.rules import POOLS_OF_1_36
+from scheduler.devices.pools import DeviceId, PoolRules, Slices
 from scheduler.devices.selectors import SelectorVerdicts
 from scheduler.testing import make_node
 
@@ -86,7 +85,7 @@ def counted(expression: str, spec: ResourceSliceSpec) -> DeviceCount:
     return device_count(
         NODE,
         DeviceClass(ObjectMeta(name="class"), DeviceClassSpec((selector,))),
-        slices=Slices([ResourceSlice(ObjectMeta(name="s"), spec)], rules=POOLS_OF_1_36),
+        slices=Slices([ResourceSlice(ObjectMeta(name="s"), spec)], rules=PoolRules()),
         state=AllocatedState(written, Devices()),
         verdicts=SelectorVerdicts(),
     )

@@ -9,14 +9,13 @@ from scheduler.api.core import (
 from scheduler.api.dynamic_resources import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from scheduler.devices.allocated import AllocatedState, Devices
 from scheduler.devices.groups import NodeGroups
-from scheduler.devices.pools import Slices
-from scheduler.devices.rules import POOLS_OF_1_36
+from scheduler.devices.pools import PoolRules, Slices
 from scheduler.testing import make_node, snapshot_of
 
 
 def groups_of(slices: list[ResourceSlice], *names: str) -> list[int]:
     groups = NodeGroups(AllocatedState(Devices(), Devices()))
-    groups.use_slices(Slices(slices, rules=POOLS_OF_1_36), None)
+    groups.use_slices(Slices(slices, rules=PoolRules()), None)
     nodes = snapshot_of([make_node(name) for name in names], []).nodes
     return [int(group) for group in groups.of(nodes)]
 

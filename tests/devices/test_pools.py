@@ -12,8 +12,7 @@ from scheduler.api.core import (
     ObjectMeta,
 )
 from scheduler.api.dynamic_resources import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from scheduler.devices.pools import PoolsError, Slices, targets_node
-from scheduler.devices.rules import POOLS_OF_1_36
+from scheduler.devices.pools import PoolRules, PoolsError, Slices, targets_node
 from scheduler.testing import make_node
 
 
@@ -95,6 +94,6 @@ def test_a_malformed_selector_is_an_error_that_names_its_place(
 def test_a_device_is_found_on_the_nodes_that_can_reach_it(
     node: Node | None, part: ResourceSlice, is_found: bool
 ) -> None:
-    found = Slices([part], rules=POOLS_OF_1_36).device_on_node("d", "p", "x", node)
+    found = Slices([part], rules=PoolRules()).device_on_node("d", "p", "x", node)
     assert (found is not None and found.name == "x") is is_found
-    assert Slices([part], rules=POOLS_OF_1_36).device_on_node("d", "nosuch", "x", node) is None
+    assert Slices([part], rules=PoolRules()).device_on_node("d", "nosuch", "x", node) is None

@@ -1,18 +1,23 @@
 """The rules for devices of each version. `conformance/cases` has the decisions on pods."""
 
+import contextlib
+
 import pytest
 
 from scheduler.api.core import ObjectMeta
 from scheduler.api.dynamic_resources import (
+    CapacityRequirements,
     CounterSet,
     Device,
     DeviceAttribute,
+    DeviceClaim,
     DeviceClass,
     DeviceRequest,
     DeviceSubRequest,
     DeviceTaint,
     ExactDeviceRequest,
     ResourceClaim,
+    ResourceClaimSpec,
     ResourcePool,
     ResourceSlice,
 )
@@ -20,9 +25,11 @@ from scheduler.api.dynamic_resources import ResourceSliceSpec as Spec
 from scheduler.config import FeatureGates
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocated import AllocatedState, Devices
+from scheduler.devices.allocator import Allocator
 from scheduler.devices.pools import NodePools, Pool, PoolDevice, PoolId, Slices
-from scheduler.devices.requests import Request
+from scheduler.devices.requests import AllocationError, Request, refuse_capacity
 from scheduler.devices.rules import DeviceRules, device_rules
+from scheduler.devices.selectors import SelectorVerdicts
 from scheduler.testing import make_node
 
 V1_34, V1_35, V1_36, V1_37 = SchedulerVersion
@@ -112,7 +119,18 @@ def test_an_invalid_pool_ends_the_search_in_1_34_only(version: SchedulerVersion)
     found = pools_of(version, first, second)
     (pool,) = found.pools
     assert pool.invalid_reason == "duplicate device name first"
-    assert rules_of(version).reach(found) == (0, pool if version == V1_34 else None)
+    allocator = Allocator(
+        state=AllocatedState(Devices(), Devices()),
+        class_of=lambda name: DeviceClass(),
+        verdicts=SelectorVerdicts(),
+        gates=FeatureGates(),
+        rules=rules_of(version),
+    )
+    request = DeviceRequest("r", ExactDeviceRequest("class", allocation_mode="ExactCount", count=1))
+    claim = ResourceClaim(spec=ResourceClaimSpec(DeviceClaim((request,))))
+    fault = pytest.raises(AllocationError, match="pool pool is invalid: duplicate")
+    with fault if version == V1_34 else contextlib.nullcontext():
+        assert allocator.allocate([claim], found, 0, expired=lambda: False) is None
 
 
 def test_an_invalid_pool_with_devices_to_attach_is_last_in_1_34() -> None:
@@ -175,5 +193,11 @@ def test_alternatives_for_all_devices_are_mixed_up_to_1_35(version: SchedulerVer
 
 @pytest.mark.parametrize("version", SchedulerVersion)
 def test_1_34_names_the_request_of_an_alternative_with_capacity(version: SchedulerVersion) -> None:
-    named = rules_of(version).named(DeviceRequest("r"), DeviceSubRequest("a"))
-    assert named == (("request", "r") if version == V1_34 else ("subrequest", "a"))
+    request = DeviceRequest(
+        "r", first_available=(DeviceSubRequest("a", capacity=CapacityRequirements()),)
+    )
+    name = "request r" if version == V1_34 else "subrequest a"
+    with pytest.raises(AllocationError, match=f", {name}: has capacity requests, but"):
+        refuse_capacity(
+            ResourceClaim(), request, names_alternatives=rules_of(version).names_alternatives
+        )

@@ -434,12 +434,8 @@ class DynamicResources(Plugin):
             raise DynamicResourcesError("claim allocation not found for node")
         for entry, allocated in zip(to_allocate, node_allocation.claims, strict=True):
             claim = entry.claim
-            result = allocation_result(
-                allocated,
-                node_allocation.node_pools,
-                self._devices.rules.results,
-                self._new_uid,
-            )
+            rules, node_pools = self._devices.rules.results, node_allocation.node_pools
+            result = allocation_result(allocated, node_pools, rules, self._new_uid)
             if entry.is_extended and node_allocation.extended_claim is not None:
                 claim = node_allocation.extended_claim
                 entry.uid = entry.uid or self._new_uid()
