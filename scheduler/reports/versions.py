@@ -44,47 +44,42 @@ def rows_between(base: str, version: str, plugin: str) -> tuple[str, ...]:
 def versions_of(reports: dict[str, PodReport]) -> PodVersions:
     """Return the comparison of reports on one pod, by version, the base first."""
     outcomes = {version: _outcome(version, report) for version, report in reports.items()}
-    (base, first), *others = reports.items()
-    differences: list[VersionDifference] = []
-    for version, report in others:
-        kind = _kind(outcomes[base], outcomes[version])
-        if not kind:
-            continue
-        for plugin, node, text in _reasons(kind, base, first, version, report):
-            rows = rows_between(base, version, plugin)
-            differences.append(
-                VersionDifference(
-                    version=version, kind=kind, plugin=plugin, node=node, text=text, rows=rows
-                )
-            )
+    base, first = next(iter(reports.items()))
     return PodVersions(
         pod=first.pod,
         owner=first.owner,
         outcomes=tuple(outcomes.values()),
-        differences=tuple(differences),
+        differences=tuple(
+            VersionDifference(
+                version=version,
+                kind=kind,
+                plugin=plugin,
+                node=node,
+                text=text,
+                rows=rows_between(base, version, plugin),
+            )
+            for version, report in reports.items()
+            if (kind := _kind(outcomes[base], outcomes[version]))
+            for plugin, node, text in _reasons(
+                kind, outcomes[base], first, outcomes[version], report
+            )
+        ),
     )
 
 
 def _outcome(version: str, report: PodReport) -> VersionOutcome:
-    preemption = report.preemption
+    preemption, choice = report.preemption, report.choice
     victims = preemption.candidates[0].victims if preemption and preemption.candidates else ()
-    best: tuple[str, ...] = ()
-    if report.choice is not None:
-        total = report.choice.total
-        best = tuple(sorted(node.name for node in report.nodes if node.total == total))
+    best = (node.name for node in report.nodes if choice and node.total == choice.total)
+    texts = (report.message, preemption.message if preemption is not None else "")
     return VersionOutcome(
         version=version,
         result=report.result,
-        best=best,
+        best=tuple(sorted(best)),
         nominated_node=preemption.nominated_node if preemption is not None else "",
         victims=tuple(sorted(victim.pod for victim in victims)),
-        message=_message(report),
+        message=" ".join(filter(None, texts)),
     )
-
-
-def _message(report: PodReport) -> str:
-    after = report.preemption.message if report.preemption is not None else ""
-    return " ".join(filter(None, (report.message, after)))
 
 
 def _kind(one: VersionOutcome, other: VersionOutcome) -> str:
@@ -99,29 +94,29 @@ def _kind(one: VersionOutcome, other: VersionOutcome) -> str:
 
 
 def _reasons(
-    kind: str, base: str, first: PodReport, version: str, report: PodReport
+    kind: str, base: VersionOutcome, first: PodReport, outcome: VersionOutcome, report: PodReport
 ) -> list[tuple[str, str, str]]:
     """Return plugin, node and text of the verdicts that differ, on the nodes of the decision."""
+    old, new = base.version, outcome.version
     if kind in ("preemption", "message"):
-        return [("", "", f"{base}: {_message(first)}; {version}: {_message(report)}")]
+        return [("", "", f"{old}: {base.message}; {new}: {outcome.message}")]
     verdicts = []
     for one, other in _nodes_to_compare(first, report):
         if one.is_feasible and other.is_feasible:
-            for plugin, old, new in _different_scores(one, other):
-                verdicts.append((plugin, one.name, f"score {old} in {base}, {new} in {version}"))
-        elif one.is_feasible:
-            plugin, reasons = _rejection(report, other)
-            text = f"fits in {base}, rejected in {version} ({reasons})"
-            verdicts.append((plugin, one.name, text))
-        elif other.is_feasible:
-            plugin, reasons = _rejection(first, one)
-            text = f"rejected in {base} ({reasons}), fits in {version}"
-            verdicts.append((plugin, one.name, text))
+            for plugin in {**one.scores, **other.scores}:
+                before, after = one.scores.get(plugin, 0), other.scores.get(plugin, 0)
+                if before != after:
+                    text = f"score {before} in {old}, {after} in {new}"
+                    verdicts.append((plugin, one.name, text))
+        elif one.is_feasible or other.is_feasible:
+            plugin, was = _verdict(old, first, one)
+            new_plugin, becomes = _verdict(new, report, other)
+            verdicts.append((plugin or new_plugin, one.name, f"{was}, {becomes}"))
     if verdicts:
         return verdicts
     rejections = (first.pod_rejection, report.pod_rejection)
     plugins = dict.fromkeys(each.plugin for each in rejections if each is not None)
-    text = f"{base}: {first.answer}; {version}: {report.answer}"
+    text = f"{old}: {first.answer}; {new}: {report.answer}"
     return [(plugin, "", text) for plugin in plugins or ("",)]
 
 
@@ -142,16 +137,9 @@ def _nodes_to_compare(first: PodReport, report: PodReport) -> list[tuple[NodeVer
     return found[:_NODES_MAX]
 
 
-def _different_scores(one: NodeVerdict, other: NodeVerdict) -> list[tuple[str, int, int]]:
-    """Return the plugins whose scores of a node differ, with both scores."""
-    scores = (
-        (plugin, one.scores.get(plugin, 0), other.scores.get(plugin, 0))
-        for plugin in {**one.scores, **other.scores}
-    )
-    return [(plugin, old, new) for plugin, old, new in scores if old != new]
-
-
-def _rejection(report: PodReport, node: NodeVerdict) -> tuple[str, str]:
-    """Return the plugin that rejects a node first, and its reasons."""
+def _verdict(version: str, report: PodReport, node: NodeVerdict) -> tuple[str, str]:
+    """Return the plugin that rejects a node first (empty if the pod fits), and the verdict."""
+    if node.is_feasible:
+        return "", f"fits in {version}"
     rejection = report.rejections[node.rejections[0]]
-    return rejection.plugin, ", ".join(rejection.reasons)
+    return rejection.plugin, f"rejected in {version} ({', '.join(rejection.reasons)})"
