@@ -293,22 +293,13 @@ class InterPodAffinity(Plugin):
             return QueueingHint.QUEUE
         if any(_has_no_node(other) for other in (original, modified) if other is not None):
             return QueueingHint.QUEUE_SKIP
-        affinity, anti_affinity = _terms_required_by(pod.kind)
-        if original is None:
-            return QueueingHint(modified is not None and _match_all(affinity, modified))
-        if modified is None:
-            if self._matches(anti_affinity, original):
-                return QueueingHint.QUEUE
-            others = kind_of(original).affinity
-            _check(others, "requiredAntiAffinityTerms")
-            return QueueingHint(self._matches(others.required_anti_affinity, pod.pod))
-        return QueueingHint(
-            (not _match_all(affinity, original) and _match_all(affinity, modified))
-            or (
-                self._matches(anti_affinity, original)
-                and not self._matches(anti_affinity, modified)
-            )
-        )
+        if self._helps(pod, original, modified):
+            return QueueingHint.QUEUE
+        if original is None or modified is not None:
+            return QueueingHint.QUEUE_SKIP
+        others = kind_of(original).affinity
+        _check(others, "requiredAntiAffinityTerms")
+        return QueueingHint(self._matches(others.required_anti_affinity, pod.pod))
 
     def is_schedulable_after_assigned_pod_change(
         self, pod: PodInfo, old: object, new: object
@@ -321,13 +312,17 @@ class InterPodAffinity(Plugin):
         original, modified = as_kind(Pod, old, new)
         if not all(other.spec.node_name for other in (original, modified) if other is not None):
             return QueueingHint.QUEUE_SKIP
+        return QueueingHint(self._helps(pod, original, modified))
+
+    def _helps(self, pod: PodInfo, original: Pod | None, modified: Pod | None) -> bool:
+        """Return True if a pod now satisfies affinity, or no longer violates anti-affinity."""
         affinity, anti_affinity = _terms_required_by(pod.kind)
         helps = modified is not None and _match_all(affinity, modified)
         if original is not None:
             helps = helps and not _match_all(affinity, original)
-            is_out_of_the_way = modified is None or not _match_all(anti_affinity, modified)
-            helps = helps or (_match_all(anti_affinity, original) and is_out_of_the_way)
-        return QueueingHint(helps)
+            is_out_of_the_way = modified is None or not self._matches(anti_affinity, modified)
+            helps = helps or (self._matches(anti_affinity, original) and is_out_of_the_way)
+        return helps
 
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
