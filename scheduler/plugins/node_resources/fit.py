@@ -10,7 +10,7 @@ Mirrors `pkg/scheduler/framework/plugins/noderesources/fit.go`, v1.36.3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -45,7 +45,6 @@ from scheduler.plugins.node_resources.resource_allocation import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
-    from scheduler.devices.classes import DeviceClassResolver
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import PodGroupAssignments, PodGroupInfo
     from scheduler.snapshot.columns import BoolArray, IntArray
@@ -78,34 +77,6 @@ _NO_SIDECARS: Final = unresolvable(
 
 #: The order in which shortages of these are named; all others follow by name.
 _NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
-
-
-class _Wanted(NamedTuple):
-    """A request; devices provide the resource on nodes that do not have it at all."""
-
-    name: str
-    amount: int
-    is_backed_by_devices: bool
-    #: The amount that an empty node must have, or no preemption helps.
-    whole: int
-
-
-def _rejections(
-    nodes: Nodes, requests: Iterable[_Wanted], classes: DeviceClassResolver
-) -> Rejections | None:
-    """Reject the nodes that are short of something, each with all its shortages."""
-    rejected: list[tuple[BoolArray, Status]] = [
-        (nodes.pod_count >= nodes.allocatable(resources.PODS), _TOO_MANY_PODS)
-    ]
-    for name, request, is_backed_by_devices, whole in requests:
-        short = nodes.unrequested(name) < request
-        if np.count_nonzero(short):
-            allocatable = nodes.allocatable(name)
-            if is_backed_by_devices:
-                short &= ~classes.needs_devices(nodes, name)
-            rejected.append((short, unschedulable(f"Insufficient {name}")))
-            rejected.append((short & (allocatable < whole), _HOPELESS))
-    return reject_together(*rejected)
 
 
 class NodeResourcesFit(Plugin):
@@ -148,15 +119,24 @@ class NodeResourcesFit(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that are short of a resource, each with all its shortages."""
-        requests = state.read(_REQUESTS)
+        requests, held = state.read(_REQUESTS), state.find(_HELD) or {}
         names = _in_order(requests)
-        backed, held = self._backed(names), state.find(_HELD) or {}
-        wanted = [
-            _wanted(name, requests[name], held, backed)
-            for name in names
-            if not self._is_ignored(name)
+        backed, classes = self._backed(names), self._devices.classes
+        rejected: list[tuple[BoolArray, Status]] = [
+            (nodes.pod_count >= nodes.allocatable(resources.PODS), _TOO_MANY_PODS)
         ]
-        return _rejections(nodes, wanted, self._devices.classes)
+        for name in names:
+            missing = max(0, requests[name] - held.get(name, 0))
+            short = nodes.unrequested(name) < missing
+            if self._is_ignored(name) or not np.count_nonzero(short):
+                continue
+            if name in backed:
+                short &= ~classes.needs_devices(nodes, name)
+            rejected.append((short, unschedulable(f"Insufficient {name}")))
+            # Of other resources upstream compares only what the pod does not hold already.
+            whole = requests[name] if name in _NATIVE else missing
+            rejected.append((short & (nodes.allocatable(name) < whole), _HOPELESS))
+        return reject_together(*rejected)
 
     def _backed_by_devices(self, names: Iterable[str]) -> frozenset[str]:
         """Return the requested resources that may be devices'."""
@@ -253,9 +233,8 @@ class NodeResourcesFit(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that are new or offer more, and classes of devices."""
-        shrinks = ActionType.NONE
-        if _RESIZE in self.handle.feature_gates:
-            shrinks = ActionType.UPDATE_POD_SCALE_DOWN
+        resizes = _RESIZE in self.handle.feature_gates
+        shrinks = ActionType.UPDATE_POD_SCALE_DOWN if resizes else ActionType.NONE
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         class_change = ActionType.ADD | ActionType.UPDATE
         events = [
@@ -369,16 +348,6 @@ class NodeResourcesFit(Plugin):
 def _unlisted(wanted: Collection[str], node: Node) -> Collection[str]:
     """Return the requested scalar resources that a node does not list, even with 0 (v1.34)."""
     return {*wanted} - {*_NATIVE} - node.status.allocatable.keys()
-
-
-def _wanted(name: str, request: int, held: Mapping[str, int], backed: Collection[str]) -> _Wanted:
-    """Return the request of a pod, less the amount that the pod holds.
-
-    A node has never room for a request above its allocatable amount; for other resources than
-    cpu, memory and ephemeral storage upstream compares the amount without what the pod holds.
-    """
-    amount = max(0, request - held.get(name, 0))
-    return _Wanted(name, amount, name in backed, request if name in _NATIVE else amount)
 
 
 def _scorer_of(strategy: ScoringStrategy) -> Scorer:
