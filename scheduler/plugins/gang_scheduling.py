@@ -38,69 +38,38 @@ class _UnknownGroup(Exception):
         self.waits: Final = waits
 
 
-class _PodGroups:
-    """Groups as of 1.36: a PodGroup for each, which the pod names."""
-
-    kind: ClassVar[type] = PodGroup
-    waits: ClassVar = "waiting for minCount pods from a gang to be scheduled"
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle: Final = handle
-
-    def gang_of(self, pod: PodInfo) -> GangSchedulingPolicy | None:
-        """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
-        named = pod.spec.scheduling_group
-        assert named is not None, "the pod has a group"
-        name = named.pod_group_name
-        pod_group = self._handle.lister(PodGroup).get(name, pod.namespace)
-        if pod_group is None:
-            raise _UnknownGroup(
-                f'waiting for pods\'s pod group "{name}" to appear in scheduling queue',
-                f"failed to get podGroup {pod.namespace}/{name}: "
-                f'podgroup.scheduling.k8s.io "{name}" not found',
-            )
-        return pod_group.spec.scheduling_policy.gang
-
-    def timeout_seconds(self, key: str) -> float:
-        return _PERMIT_TIMEOUT_SECONDS
+def _gang_of_pod_group(handle: Handle, pod: PodInfo) -> GangSchedulingPolicy | None:
+    """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
+    named = pod.spec.scheduling_group
+    assert named is not None, "the pod has a group"
+    name = named.pod_group_name
+    pod_group = handle.lister(PodGroup).get(name, pod.namespace)
+    if pod_group is None:
+        raise _UnknownGroup(
+            f'waiting for pods\'s pod group "{name}" to appear in scheduling queue',
+            f"failed to get podGroup {pod.namespace}/{name}: "
+            f'podgroup.scheduling.k8s.io "{name}" not found',
+        )
+    return pod_group.spec.scheduling_policy.gang
 
 
-class _Workloads:
-    """Groups of 1.35: parts of a Workload, with a copy for each replica key of the pods.
-
-    All members wait until the same moment, five minutes after the first of them began to wait.
-    """
-
-    kind: ClassVar[type] = Workload
-    waits: ClassVar = "waiting for minCount pods from a gang to be waiting on permit"
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle: Final = handle
-        self._deadlines: Final[dict[str, float]] = {}
-
-    def gang_of(self, pod: PodInfo) -> GangSchedulingPolicy | None:
-        """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
-        named = pod.spec.workload_ref
-        assert named is not None, "the pod has a group"
-        name, wanted = named.name, named.pod_group
-        workload = self._handle.lister(Workload).get(name, pod.namespace)
-        if workload is None:
-            raise _UnknownGroup(
-                f'waiting for pods\'s workload "{name}" to appear in scheduling queue',
-                f"failed to get workload {pod.namespace}/{name}: "
-                f'workload.scheduling.k8s.io "{name}" not found',
-            )
-        for group in workload.spec.pod_groups:
-            if group.name == wanted:
-                return group.policy.gang
-        text = f'pod group "{wanted}" doesn\'t exist for a workload "{name}"'
-        raise _UnknownGroup(text, text)
-
-    def timeout_seconds(self, key: str) -> float:
-        now = self._handle.monotonic()
-        if self._deadlines.get(key, now) <= now:
-            self._deadlines[key] = now + _PERMIT_TIMEOUT_SECONDS
-        return self._deadlines[key] - now
+def _gang_of_workload(handle: Handle, pod: PodInfo) -> GangSchedulingPolicy | None:
+    """Return the same in 1.35: groups are parts of a Workload, with a copy for each replica key."""
+    named = pod.spec.workload_ref
+    assert named is not None, "the pod has a group"
+    name, wanted = named.name, named.pod_group
+    workload = handle.lister(Workload).get(name, pod.namespace)
+    if workload is None:
+        raise _UnknownGroup(
+            f'waiting for pods\'s workload "{name}" to appear in scheduling queue',
+            f"failed to get workload {pod.namespace}/{name}: "
+            f'workload.scheduling.k8s.io "{name}" not found',
+        )
+    for group in workload.spec.pod_groups:
+        if group.name == wanted:
+            return group.policy.gang
+    text = f'pod group "{wanted}" doesn\'t exist for a workload "{name}"'
+    raise _UnknownGroup(text, text)
 
 
 class GangScheduling(Plugin):
@@ -111,14 +80,18 @@ class GangScheduling(Plugin):
 
     def __init__(self) -> None:
         has_pod_groups = self.handle.version >= SchedulerVersion.V1_36
-        self._groups: Final = (_PodGroups if has_pod_groups else _Workloads)(self.handle)
+        self._kind: Final[type[PodGroup | Workload]] = PodGroup if has_pod_groups else Workload
+        self._gang_of: Final = _gang_of_pod_group if has_pod_groups else _gang_of_workload
+        self._wait: Final = self._wait_alone if has_pod_groups else self._wait_together
+        #: The time until which the members of a group wait, by the group's key (1.35).
+        self._deadlines: Final[dict[str, float]] = {}
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Reject a member until its group and minCount members are known."""
         if not pod.pod_group_key:
             return None
         try:
-            gang = self._groups.gang_of(pod)
+            gang = self._gang_of(self.handle, pod)
         except _UnknownGroup as unknown:
             return unresolvable(unknown.waits)
         if gang is None:
@@ -140,7 +113,7 @@ class GangScheduling(Plugin):
         if not pod.pod_group_key:
             return None
         try:
-            gang = self._groups.gang_of(pod)
+            gang = self._gang_of(self.handle, pod)
         except _UnknownGroup as unknown:
             return error(unknown)
         if gang is None:
@@ -153,16 +126,28 @@ class GangScheduling(Plugin):
             return error(_StateNotFoundError(pod))
         if members.scheduled_pods_count < gang.min_count:
             self.handle.activate(members.unscheduled_pods)
-            return wait(self._groups.timeout_seconds(pod.pod_group_key), self._groups.waits)
+            return self._wait(pod.pod_group_key)
         for uid in members.assumed_pods:
             if (waiting := self.handle.get_waiting_pod(uid)) is not None:
                 waiting.allow(self.name)
         return None
 
+    def _wait_alone(self, key: str) -> Status:
+        text = "waiting for minCount pods from a gang to be scheduled"
+        return wait(_PERMIT_TIMEOUT_SECONDS, text)
+
+    def _wait_together(self, key: str) -> Status:
+        """Let all members wait until five minutes after the first began to wait (v1.35)."""
+        now = self.handle.monotonic()
+        if self._deadlines.get(key, now) <= now:
+            self._deadlines[key] = now + _PERMIT_TIMEOUT_SECONDS
+        text = "waiting for minCount pods from a gang to be waiting on permit"
+        return wait(self._deadlines[key] - now, text)
+
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [
             on(Pod, ActionType.ADD, self.is_schedulable_after_pod_added),
-            on(self._groups.kind, ActionType.ADD, self.is_schedulable_after_group_added),
+            on(self._kind, ActionType.ADD, self.is_schedulable_after_group_added),
         ]
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
@@ -183,7 +168,7 @@ class GangScheduling(Plugin):
         self, pod: PodInfo, old: PodGroup | Workload | None, new: PodGroup | Workload | None
     ) -> QueueingHint:
         """Queue if the added PodGroup or Workload is the pod's."""
-        added: PodGroup | Workload | None = as_kind(self._groups.kind, old, new)[1]
+        added: PodGroup | Workload | None = as_kind(self._kind, old, new)[1]
         if added is None:
             return QueueingHint.QUEUE_SKIP
         # The key of a group in a Workload has further parts.
