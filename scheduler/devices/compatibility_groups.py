@@ -8,6 +8,7 @@ compatibility_groups.go`, v0.37.2.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -23,19 +24,12 @@ Groups: TypeAlias = frozenset[str]
 _NONE: Final = frozenset({""})
 
 
-def _added(common: Groups | None, groups: Groups) -> Groups:
-    """Return the common groups with one more device, also if it does not go with the others."""
-    if common is None:
-        return groups
-    return common if _NONE in (common, groups) else common & groups
-
-
 class CompatibilityGroups:
     """The common groups of the devices on the counter sets of all pools, in one search."""
 
     def __init__(self, state: AllocatedState) -> None:
         self._state: Final = state
-        self._common: Final[dict[PoolId, dict[str, Groups]]] = {}
+        self._common: Final[dict[PoolId, Mapping[str, Groups]]] = {}
 
     def add(self, pool: Pool, device: PoolDevice) -> Callable[[], None] | None:
         """Add a device; return how to undo it, None if it does not go with the others."""
@@ -45,21 +39,26 @@ class CompatibilityGroups:
         of_sets = _groups_of(device)
         if any(not before.get(name, groups) & groups for name, groups in of_sets.items()):
             return None
-        changed = {name: _added(before.get(name), groups) for name, groups in of_sets.items()}
-        self._common[pool.id] = before | changed
+        self._common[pool.id] = _with_device(before, device)
 
         def undo() -> None:
             self._common[pool.id] = before
 
         return undo
 
-    def _of_allocated(self, pool: Pool) -> dict[str, Groups]:
-        common: dict[str, Groups] = {}
-        for device in (*pool.devices, *pool.unreachable):
-            if self._state.is_allocated(device.id):
-                for name, groups in _groups_of(device).items():
-                    common[name] = _added(common.get(name), groups)
-        return common
+    def _of_allocated(self, pool: Pool) -> Mapping[str, Groups]:
+        devices = (*pool.devices, *pool.unreachable)
+        allocated = (device for device in devices if self._state.is_allocated(device.id))
+        return functools.reduce(_with_device, allocated, {})
+
+
+def _with_device(common: Mapping[str, Groups], device: PoolDevice) -> Mapping[str, Groups]:
+    """Return the common groups with one more device, also if it does not go with the others."""
+    changed = dict(common)
+    for name, groups in _groups_of(device).items():
+        before = common.get(name, groups)
+        changed[name] = before if _NONE in (before, groups) else before & groups
+    return changed
 
 
 def _groups_of(device: PoolDevice) -> Mapping[str, Groups]:

@@ -6,7 +6,7 @@ constraint}.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
     #: Finds the attribute of a device by name; derived ones are those of the request.
     Lookup: TypeAlias = Callable[[Request, PoolDevice, str], DeviceAttribute | None]
+
+
+T = TypeVar("T")
+
+#: A value with the name of its type, and the values of a list.
+_Element: TypeAlias = tuple[str, object]
+_Elements: TypeAlias = frozenset[_Element]
 
 
 class Values(Protocol):
@@ -66,23 +73,24 @@ def attribute_of(device: PoolDevice, name: str) -> DeviceAttribute | None:
     return attributes.get(identifier) if slash and domain == device.driver else None
 
 
-class EqualValues:
-    """All devices have the same value."""
+class _OfEachDevice(Generic[T]):
+    """The values that the devices have added, in their order."""
 
     def __init__(self) -> None:
-        self._value: DeviceAttribute | None = None
-        self._count = 0
-
-    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
-        if not self._count:
-            self._value = attribute
-        elif attribute != self._value or _scalar(attribute) is None:
-            return False
-        self._count += 1
-        return True
+        self._added: Final[list[T]] = []
 
     def remove(self, request: Request) -> None:
-        self._count -= 1
+        self._added.pop()
+
+
+class EqualValues(_OfEachDevice["DeviceAttribute"]):
+    """All devices have the same value."""
+
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
+        if self._added and (attribute != self._added[0] or _scalar(attribute) is None):
+            return False
+        self._added.append(attribute)
+        return True
 
 
 class LastValuesDistinct:
@@ -112,64 +120,46 @@ class LastValuesDistinct:
         self._count -= 1
 
 
-class AllValuesDistinct:
+class AllValuesDistinct(_OfEachDevice["DeviceAttribute"]):
     """Each device has another value than all other devices (v1.37)."""
 
-    def __init__(self) -> None:
-        self._values: Final[list[DeviceAttribute]] = []
-
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
-        if attribute in self._values or (self._values and _scalar(attribute) is None):
+        if attribute in self._added or (self._added and _scalar(attribute) is None):
             return False
-        self._values.append(attribute)
+        self._added.append(attribute)
         return True
 
-    def remove(self, request: Request) -> None:
-        self._values.pop()
 
+class CommonElement(_OfEachDevice[_Elements]):
+    """The lists of all devices have an element in common; a scalar is a list of one.
 
-class CommonElement:
-    """The lists of all devices have an element in common; a scalar is a list of one."""
-
-    def __init__(self) -> None:
-        #: The common elements after each device.
-        self._common: Final[list[frozenset[_Element]]] = []
+    A device adds the elements that it has in common with all devices before it.
+    """
 
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
         elements = _elements(attribute)
-        if self._common:
-            elements &= self._common[-1]
+        if self._added:
+            elements &= self._added[-1]
         if elements:
-            self._common.append(elements)
+            self._added.append(elements)
         return bool(elements)
 
-    def remove(self, request: Request) -> None:
-        self._common.pop()
 
-
-class DisjointElements:
+class DisjointElements(_OfEachDevice[_Elements]):
     """No two devices have an element in common; a scalar is a list of one."""
-
-    def __init__(self) -> None:
-        self._of_devices: Final[list[frozenset[_Element]]] = []
 
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
         elements = _elements(attribute)
-        if not elements or any(elements & others for others in self._of_devices):
+        if not elements or any(elements & others for others in self._added):
             return False
-        self._of_devices.append(elements)
+        self._added.append(elements)
         return True
 
-    def remove(self, request: Request) -> None:
-        self._of_devices.pop()
 
-
-#: A value with the name of its type.
-_Element: TypeAlias = tuple[str, object]
 _TYPES: Final = ("int", "bool", "string", "version")
 
 
-def _elements(attribute: DeviceAttribute) -> frozenset[_Element]:
+def _elements(attribute: DeviceAttribute) -> _Elements:
     """Return the elements of an attribute; none of an unknown type (`attributeAsSet`)."""
     for kind in _TYPES:
         if values := getattr(attribute, f"{kind}_values"):

@@ -150,13 +150,12 @@ def _rules_of(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
 
 def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
     has_lists, has_groups = LIST_TYPE_ATTRIBUTES in gates, COMPATIBILITY_GROUPS in gates
-    is_fractional, is_derived = FRACTIONAL_CAPACITY in gates, DERIVED_ATTRIBUTES in gates
-    has_optional = OPTIONAL_NODE_OPERATIONS in gates
+    is_fractional, has_optional = FRACTIONAL_CAPACITY in gates, OPTIONAL_NODE_OPERATIONS in gates
     return DeviceRules(
         match=CommonElement if has_lists else EqualValues,
         distinct=DisjointElements if has_lists else AllValuesDistinct,
         attribute=_derived_or_own,
-        refuses_derived=not is_derived,
+        refuses_derived=DERIVED_ATTRIBUTES not in gates,
         experimental_gates=_EXPERIMENTAL_GATES_OF_1_37,
         limits_requests=True,
         counters_key=lambda pool, device: pool.id,
@@ -211,10 +210,12 @@ def _needs_nothing(node: Node, part: ResourceSlice) -> bool:
 
 def _declares_what_it_needs(node: Node, part: ResourceSlice) -> bool:
     """Return True unless devices skip operations of nodes and the node does not declare so."""
-    return (
-        not part.spec.skip_node_operations
-        or OPTIONAL_NODE_OPERATIONS in node.status.declared_features
-    )
+    return not part.spec.skip_node_operations or declares_operations_optional(node)
+
+
+def declares_operations_optional(node: Node) -> bool:
+    """Return True if a node can do without the operations that devices skip."""
+    return OPTIONAL_NODE_OPERATIONS in node.status.declared_features
 
 
 _RULES_OF_1_35: Final = DeviceRules(

@@ -22,7 +22,7 @@ from scheduler.devices.classes import names_offered
 from scheduler.devices.pools import NodePools, PoolsError
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import node_selector
-from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS
+from scheduler.devices.rules import declares_operations_optional
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
 from scheduler.framework.types import NEXT_ON_NODE
@@ -198,7 +198,7 @@ class NodeFilter:
                 and allocation is not None
                 and any(result.skip_node_operations for result in allocation.devices.results)
             ):
-                rejected |= nodes.derive(_declares_operations).where(lambda declares: not declares)
+                rejected |= ~nodes.derive(declares_operations_optional).where(bool)
             masks.append(rejected)
         return masks
 
@@ -358,7 +358,3 @@ def _remember(data: StateData, unavailable: Sequence[BoolArray], which: BoolArra
     """Note the claims that are not available on one of the nodes, for PostFilter."""
     for entry, rejected in zip(data.claims, unavailable, strict=True):
         entry.is_unavailable |= bool((rejected & which).any())
-
-
-def _declares_operations(node: Node) -> bool:
-    return OPTIONAL_NODE_OPERATIONS in node.status.declared_features
