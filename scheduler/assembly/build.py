@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 USER_AGENT: Final = "kubesched/scheduler"
 _ELECTION_USER_AGENT: Final = "kubesched/leader-election"
 _COORDINATED: Final = "CoordinatedLeaderElection"
-#: The errors after which a binding is sent again. Source: `BindPod` in `pkg/scheduler/util`, v1.37.
-_BINDING_RETRIES: Final = {
-    SchedulerVersion.V1_34: Retry.IF_NOT_SENT,
-    SchedulerVersion.V1_35: Retry.IF_NOT_SENT,
-    SchedulerVersion.V1_36: Retry.IF_NOT_SENT,
-    SchedulerVersion.V1_37: Retry.IF_REFUSED,
-}
 
 
 class Outside:
@@ -58,7 +51,8 @@ class Outside:
         clock: Clock,
     ) -> None:
         self._only_reads: Final = options.shadow is not None
-        self._deciding_as: Final = f"(kube-scheduler {options.effective_version.scheduler.release})"
+        version = options.effective_version.scheduler
+        self._deciding_as: Final = f"(kube-scheduler {version.release})"
         self.clock: Final = clock
         self.turns: Final = Turns(clock)
         self.rng: Final = random.Random(options.seed)
@@ -73,11 +67,10 @@ class Outside:
             with_extenders(config).extenders, clock=clock, environ=os.environ
         )
         self.informer_factory: Final = InformerFactory(self.client, clock=clock, rng=self.rng)
-        self.dispatcher: Final = ApiDispatcher(
-            self.client,
-            clock,
-            binding_retry=_BINDING_RETRIES[options.effective_version.scheduler],
-        )
+        # Source: `BindPod` in `pkg/scheduler/util`, v1.37.
+        since_1_37 = version >= SchedulerVersion.V1_37
+        binding_retry = Retry.IF_REFUSED if since_1_37 else Retry.IF_NOT_SENT
+        self.dispatcher: Final = ApiDispatcher(self.client, clock, binding_retry=binding_retry)
 
     def _election(
         self, config: KubeSchedulerConfiguration, connection: Connection, options: SchedulerOptions
