@@ -24,7 +24,7 @@ from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.profiles import find_plugins_in_working_directory, with_extenders
 from scheduler.assembly.shadow import ShadowOptions
 from scheduler.cache import CacheCorruptedError
-from scheduler.client import ClientError, connect_process
+from scheduler.client import CA_ROTATION, ClientError, connect_process
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
 from scheduler.config.encode import config_yaml
@@ -143,6 +143,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         kubeconfig=config.client_connection.kubeconfig,
         master=options.values.string("master"),
         clock=clock,
+        follows_authority=CA_ROTATION in options.gates,
     )
     translation = translated_policy(options, config, connection, clock=clock)
     version = options.effective_version.scheduler

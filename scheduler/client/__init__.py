@@ -1,6 +1,7 @@
 """HTTP to the API server: objects and requests, without any scheduling.
 
-    kubeconfig, connection, credentials      server, TLS and identity
+    kubeconfig, connection, client_tls, credentials
+                                             server, TLS and identity
     transport < rest                         bytes, then typed requests
     protobuf                                 fields for an object whose other bytes must not change
     retries, flow_control                    when a request is retried, and how many are sent
@@ -14,6 +15,7 @@ The scheduler opens one `RestClient` for itself and one for events, makes inform
 the names for that; all other names are imported from the modules.
 """
 
+from scheduler.client.client_tls import CA_ROTATION
 from scheduler.client.connection import Connection, connection_to
 from scheduler.client.decoding import EventType, Page, WatchEvent
 from scheduler.client.errors import (
@@ -53,6 +55,7 @@ from scheduler.client.retries import Retry, may_have_happened, repeat, repeat_wr
 from scheduler.client.store import Store
 
 __all__ = [
+    "CA_ROTATION",
     "EVENTS",
     "LEASES",
     "MERGE_PATCH",

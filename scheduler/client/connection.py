@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from scheduler.client.client_tls import ClientTls
 from scheduler.client.credentials import Credentials, StaticCredentials
 from scheduler.client.errors import KubeconfigError
 
@@ -30,7 +31,7 @@ class Connection:
     """
 
     base_url: str
-    ssl_context: ssl.SSLContext | None = None
+    tls: ClientTls | None = None
     credentials: Credentials = field(default_factory=StaticCredentials)
     server_hostname: str | None = None
     proxy: str | None = None
@@ -51,7 +52,7 @@ def connection_to(
     base_url = checked_url(url, source=source)
     return Connection(
         base_url=base_url,
-        ssl_context=tls_context() if base_url.startswith("https:") else None,
+        tls=ClientTls(tls_context) if base_url.startswith("https:") else None,
         proxy=proxy_from_environment(base_url, environ or {}),
     )
 

@@ -27,8 +27,6 @@ import functools
 import importlib
 import logging
 import os
-import ssl
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +34,7 @@ from urllib.parse import quote
 
 import yaml
 
+from scheduler.client.client_tls import ClientTls
 from scheduler.client.connection import (
     Connection,
     checked_url,
@@ -55,6 +54,7 @@ from scheduler.client.errors import KubeconfigError
 from scheduler.config.go_yaml import SAFE_LOADER
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scheduler.clock import Clock
@@ -99,14 +99,17 @@ class _Settings:
     api_key: dict[str, str] = field(default_factory=dict)
     refresh_api_key_hook: Callable[[_Settings], None] | None = None
 
-    def tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context for `host`; None for plain HTTP."""
+    def tls(self, *, authority: Path | None) -> ClientTls | None:
+        """Return the TLS for `host`, which follows the changes of a file; None for plain HTTP."""
         if not self.host.startswith("https:"):
             return None
         try:
-            context = tls_context(ca_file=self.ssl_ca_cert, verify=self.verify_ssl)
+            return ClientTls(self._context, authority=authority)
         except OSError as error:
             raise ValueError(f"certificate-authority: {error}") from error
+
+    def _context(self) -> ssl.SSLContext:
+        context = tls_context(ca_file=self.ssl_ca_cert, verify=self.verify_ssl)
         if self.cert_file:
             try:
                 context.load_cert_chain(self.cert_file, self.key_file)
@@ -155,20 +158,31 @@ def connect_process(
     master: str = "",
     environ: Mapping[str, str] | None = None,
     service_account: Path = _SERVICE_ACCOUNT,
+    follows_authority: bool = False,
 ) -> Connection:
     """Return the connection of a server process: `KUBECONFIG` and `~/.kube/config` are not read.
 
+    With `follows_authority` a file with the server's certificate authority may change.
     Source: client-go `tools/clientcmd/client_config.go` (`BuildConfigFromFlags`).
     """
     environ = os.environ if environ is None else environ
     if kubeconfig:
         return connection_from_kubeconfig(
-            [Path(kubeconfig)], clock=clock, master=master, environ=environ
+            [Path(kubeconfig)],
+            clock=clock,
+            master=master,
+            environ=environ,
+            follows_authority=follows_authority,
         )
     if master:
         return connection_to(master, environ=environ)
     if environ.get("KUBERNETES_SERVICE_HOST"):
-        return connection_in_cluster(clock=clock, environ=environ, service_account=service_account)
+        return connection_in_cluster(
+            clock=clock,
+            environ=environ,
+            service_account=service_account,
+            follows_authority=follows_authority,
+        )
     raise _NoServerError(
         "no API server: expected a kubeconfig (--kubeconfig, or clientConnection.kubeconfig in the "
         "file of --config), --master, or to run in a cluster"
@@ -180,17 +194,19 @@ def connection_in_cluster(
     clock: Clock,
     environ: Mapping[str, str] | None = None,
     service_account: Path = _SERVICE_ACCOUNT,
+    follows_authority: bool = False,
 ) -> Connection:
-    """Return the connection of a pod by its service account."""
+    """Return the connection of a pod by its service account; see `connect_process`."""
     module: Any = importlib.import_module("kubernetes.config.incluster_config")
-    token, settings = service_account / "token", _Settings()
+    token, authority = service_account / "token", service_account / "ca.crt"
+    settings = _Settings()
     try:
         module.InClusterConfigLoader(
             token_filename=str(token),
-            cert_filename=str(service_account / "ca.crt"),
+            cert_filename=str(authority),
             environ=os.environ if environ is None else environ,
         ).load_and_set(settings)
-        context = settings.tls()
+        tls = settings.tls(authority=authority if follows_authority else None)
     except Exception as error:  # the package raises whatever comes up
         raise KubeconfigError(f"in cluster: {service_account}: {_one_line(error)}") from error
     try:
@@ -199,7 +215,7 @@ def connection_in_cluster(
         namespace = ""
     return Connection(
         base_url=settings.host,
-        ssl_context=context,
+        tls=tls,
         credentials=RenewedCredentials(TokenFile(token, clock=clock), clock=clock),
         namespace=namespace or "default",
         identity=str(token),
@@ -212,17 +228,19 @@ def connection_from_kubeconfig(
     clock: Clock,
     master: str = "",
     environ: Mapping[str, str] | None = None,
+    follows_authority: bool = False,
 ) -> Connection:
     """Return the connection of the current context of one or several kubeconfig files.
 
     The first of several entries with the same name is used. `master` replaces the server's address.
+    See `connect_process` for `follows_authority`.
     """
     files = _Files(paths)
     if master:
         files.cluster["server"] = master
     try:
         settings = files.settings()
-        tls = settings.tls()
+        tls = settings.tls(authority=files.authority if follows_authority else None)
         if tls is not None and settings.cert_file:
             _warn_of_expiry(Path(settings.cert_file), files.identity, now=clock.now())
     except KubeconfigError:
@@ -232,7 +250,7 @@ def connection_from_kubeconfig(
     base_url = checked_url(settings.host, source=f"{files.source}: cluster.server")
     return Connection(
         base_url=base_url,
-        ssl_context=tls,
+        tls=tls,
         credentials=files.credentials(settings, tls, clock=clock),
         server_hostname=settings.tls_server_name,
         proxy=_proxy(settings.proxy, base_url, environ or {}, source=files.source),
@@ -267,6 +285,12 @@ class _Files:
     def identity(self) -> str:
         """The user and the files, for errors; empty without a user."""
         return f"user {self._user_name!r} in {self.source}" if self._user_name else ""
+
+    @property
+    def authority(self) -> Path | None:
+        """The file with the server's certificate authority; None if the kubeconfig has it."""
+        name = self.cluster.get("certificate-authority")
+        return Path(name) if name and not self.cluster.get("certificate-authority-data") else None
 
     def settings(self) -> _Settings:
         """Load the context with the package, without exec plugins and token files."""
@@ -305,7 +329,7 @@ class _Files:
         return settings
 
     def credentials(
-        self, settings: _Settings, tls: ssl.SSLContext | None, *, clock: Clock
+        self, settings: _Settings, tls: ClientTls | None, *, clock: Clock
     ) -> Credentials:
         """Return the credentials of the user. Raises KubeconfigError if an exec plugin fails."""
         if self.user.get("tokenFile"):
@@ -430,17 +454,9 @@ def _renew_by_provider(settings: _Settings, clock: Clock, source: str) -> Creden
     )
 
 
-def _use_certificate(tls: ssl.SSLContext | None, credential: Credential) -> None:
-    """Use a plugin's certificate for new TLS connections, by a file for the ssl module."""
-    if tls is None or not credential.certificate:
-        return
-    with tempfile.NamedTemporaryFile("w", encoding="ascii", suffix=".pem") as pem:
-        pem.write(f"{credential.certificate}\n{credential.key}\n")
-        pem.flush()
-        try:
-            tls.load_cert_chain(pem.name)
-        except ssl.SSLError as error:
-            raise KubeconfigError(f"exec: not a certificate and key in PEM: {error}") from error
+def _use_certificate(tls: ClientTls | None, credential: Credential) -> None:
+    if tls is not None and credential.certificate:
+        tls.use_certificate(credential.certificate, credential.key)
 
 
 def _one_line(error: Exception) -> str:

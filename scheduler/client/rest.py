@@ -177,6 +177,7 @@ class RestClient:
         self._transport = Transport(connection, user_agent=user_agent)
         self._identity = connection.identity
         self._metrics = metrics
+        self._tls = connection.tls
         self._host = urlsplit(connection.base_url).netloc
         self._clock = clock
         self._turns = Turns(clock)
@@ -377,6 +378,7 @@ class RestClient:
                 await self._yields_to()
             if reason := self._write_refusal():
                 raise WriteRefused(f"{method} {path}: not sent, {reason}")
+        self._refresh_tls()
         with self._counted(method) as tried:
             answer = await self._transport.send(
                 method, path, query=query, body=body, content_type=content_type, accept=accept
@@ -392,6 +394,7 @@ class RestClient:
 
     async def _open_watch(self, path: str, query: str, subject: Subject) -> WatchStream | None:
         async def open_once() -> WatchStream:
+            self._refresh_tls()
             with self._counted("GET") as tried:
                 answer = await self._transport.open_watch(path, query)
                 if isinstance(answer, WatchStream):
@@ -440,6 +443,11 @@ class RestClient:
             self._metrics.rest_client_rate_limiter_duration.observe(seconds, self._host, method)
         if seconds > _THROTTLED_SECONDS:
             _log.log(V1, "Waited before sending request", {"delay": f"{seconds:.1f}s"})
+
+    def _refresh_tls(self) -> None:
+        reload = self._tls.refresh(self._clock.monotonic()) if self._tls is not None else None
+        if reload is not None and self._metrics is not None:
+            self._metrics.rest_client_transport_ca_reloads[reload.reason, reload.result] += 1
 
     @contextlib.contextmanager
     def _counted(self, method: str) -> Iterator[_Try]:

@@ -119,6 +119,7 @@ class Transport:
                 data=body,
                 headers=headers,
                 allow_redirects=False,
+                ssl=self._tls_context,
                 proxy=self._connection.proxy,
                 server_hostname=self._connection.server_hostname,
             )
@@ -148,6 +149,7 @@ class Transport:
                 self._target(path, query),
                 headers=headers,
                 allow_redirects=False,
+                ssl=self._tls_context,
                 proxy=self._connection.proxy,
                 server_hostname=self._connection.server_hostname,
             )
@@ -179,17 +181,19 @@ class Transport:
             await writer.wait_closed()
         return True
 
+    @property
+    def _tls_context(self) -> ssl.SSLContext | bool:
+        """The context for a new connection; one of an older context is not reused."""
+        tls = self._connection.tls
+        return tls.context if tls is not None else True
+
     def _session(self, *, limit: int, encoding: str) -> aiohttp.ClientSession:
         headers = CIMultiDict(self._connection.headers)
         headers["Accept"] = "application/json"
         headers["Accept-Encoding"] = encoding
         headers["User-Agent"] = self._user_agent
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limit,
-                ssl=self._connection.ssl_context or True,
-                keepalive_timeout=_IDLE_SECONDS,
-            ),
+            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=_IDLE_SECONDS),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),

@@ -17,6 +17,7 @@ from scheduler.client import (
     Unauthorized,
     connection_to,
 )
+from scheduler.client.client_tls import ClientTls
 from scheduler.client.connection import tls_context
 from scheduler.client.credentials import StaticCredentials
 from scheduler.reports.model import Story
@@ -104,14 +105,14 @@ class SchedulerPort:
     def _connection(self) -> Connection:
         connection = connection_to(self.url, environ=os.environ, source="--server")
         changes: dict[str, object] = {}
-        if connection.ssl_context is not None:
+        if connection.tls is not None:
             file = self.certificate_authority
             try:
-                context = tls_context(ca_file=file or None, verify=self.verify)
+                tls = ClientTls(lambda: tls_context(ca_file=file or None, verify=self.verify))
             except OSError as error:
                 words = error.strerror or str(error)
                 raise StoryError(f"--certificate-authority: {file}: {words}") from error
-            changes["ssl_context"] = context
+            changes["tls"] = tls
         if self.token:
             changes["credentials"] = StaticCredentials(f"Bearer {self.token}")
         return dataclasses.replace(connection, **changes)  # type: ignore[arg-type]

@@ -149,6 +149,8 @@ class SchedulerMetrics:
     rest_client_rate_limiter_duration: HistogramVec
     rest_client_request_size: HistogramVec
     rest_client_response_size: HistogramVec
+    #: By result (`success` or `failure`) and reason.
+    rest_client_transport_ca_reloads: NumberVec
     #: Always 1.
     build_info: StateVec
     version_info: StateVec

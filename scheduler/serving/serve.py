@@ -12,13 +12,11 @@ import logging
 import os
 import random
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from scheduler.client import ClientError, KubeconfigError
-from scheduler.client.kubeconfig import connection_from_kubeconfig, connection_in_cluster
+from scheduler.client import CA_ROTATION, ClientError, KubeconfigError, connect_process
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
@@ -31,7 +29,6 @@ from scheduler.serving.tls import ServerTls
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.serving.endpoints import ServedScheduler
@@ -80,12 +77,12 @@ async def serve_securely(
         tls.warn_of_expiry(now=clock.now())
         scheduler.metrics.serving_certificate_expiration.read = lambda: [((), tls.expires_at)]
         tokens = await _review_client(
-            stack, options.authentication.kubeconfig, "authentication", clock
+            stack, options.authentication.kubeconfig, "authentication", clock, gates
         )
         published = _PublishedAuthorities(options.authentication, tls, tokens)
         await published.load()
         access = await _review_client(
-            stack, options.authorization.kubeconfig, "authorization", clock
+            stack, options.authorization.kubeconfig, "authorization", clock, gates
         )
         if access is None:
             _log.info(
@@ -203,29 +200,27 @@ def _published_headers(settings: Mapping[str, str]) -> RequestHeaderOptions:
 
 
 async def _review_client(
-    stack: contextlib.AsyncExitStack, kubeconfig: str, purpose: str, clock: Clock
+    stack: contextlib.AsyncExitStack,
+    kubeconfig: str,
+    purpose: str,
+    clock: Clock,
+    gates: FeatureGates,
 ) -> ReviewClient | None:
     """Return a client of the file's server, or of the own cluster's; None outside a cluster."""
+    if not kubeconfig and not os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return None
     try:
-        connection = _connection(kubeconfig, clock)
+        connection = connect_process(
+            kubeconfig=kubeconfig, clock=clock, follows_authority=CA_ROTATION in gates
+        )
     except KubeconfigError as error:
         if kubeconfig:
             raise ServingError(f"failed to get delegated {purpose} kubeconfig: {error}") from error
         _log.warning("failed to read in-cluster kubeconfig for delegated %s: %s", purpose, error)
         return None
-    if connection is None:
-        return None
     return await stack.enter_async_context(
         ReviewClient(connection, clock=clock, rng=random.Random())
     )
-
-
-def _connection(kubeconfig: str, clock: Clock) -> Connection | None:
-    if kubeconfig:
-        return connection_from_kubeconfig([Path(kubeconfig)], clock=clock, environ=os.environ)
-    if os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return connection_in_cluster(clock=clock)
-    return None
 
 
 async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock) -> NoReturn:

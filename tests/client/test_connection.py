@@ -20,7 +20,7 @@ def test_a_bare_url_is_a_connection(url: str, expected: str) -> None:
     connection = connection_to(url)
 
     assert connection.base_url == expected
-    assert (connection.ssl_context is not None) == expected.startswith("https")
+    assert (connection.tls is not None) == expected.startswith("https")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ async def test_a_context_names_server_user_and_namespace(tmp_path: Path) -> None
     assert connection.base_url == "http://host:8080"
     assert connection.namespace == "mine"
     assert await header(connection.credentials) == "Bearer t"
-    assert connection.ssl_context is None
+    assert connection.tls is None
 
 
 async def test_without_a_user_there_are_no_credentials(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_cluster_options_reach_the_connection(tmp_path: Path) -> None:
     connection = loaded(tmp_path, config(cluster=cluster))
 
     assert connection.base_url == "https://host:6443"
-    assert connection.ssl_context is not None
-    assert not connection.ssl_context.check_hostname
+    assert connection.tls is not None
+    assert not connection.tls.context.check_hostname
     assert connection.server_hostname == "kubernetes.default"
     assert connection.proxy == "http://proxy:3128"
     assert not connection.compression
@@ -284,7 +284,7 @@ async def test_a_pod_connects_by_its_service_account(service_account: Path) -> N
 
     assert connection.base_url == "https://10.0.0.1:443"
     assert connection.namespace == "kube-system"
-    assert connection.ssl_context is not None
+    assert connection.tls is not None
     assert await header(connection.credentials) == "Bearer pod-token"
 
 

@@ -5,6 +5,7 @@ import base64
 import json
 import ssl
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fakeapi.security.certificates import Authority
 from scheduler.client import (
     NODES,
     Connection,
@@ -20,10 +22,14 @@ from scheduler.client import (
     RestClient,
     Unauthorized,
 )
+from scheduler.client.client_tls import ClientTls
+from scheduler.client.connection import tls_context
+from scheduler.client.kinds import ListOptions
 from scheduler.client.kubeconfig import connection_from_kubeconfig
+from scheduler.metrics import SchedulerMetrics
 from tests.client import tls_directory
 from tests.client.objects import InstantClock
-from tests.client.scripted_server import Answer, ScriptedServer, status
+from tests.client.scripted_server import Answer, ScriptedServer, Stream, status
 
 TLS = tls_directory()
 
@@ -50,6 +56,7 @@ def connection(
     cluster: Mapping[str, object] | None = None,
     *,
     clock: InstantClock | None = None,
+    follows_authority: bool = False,
 ) -> Connection:
     document = {
         "current-context": "c",
@@ -59,7 +66,9 @@ def connection(
     }
     path = directory / "config"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return connection_from_kubeconfig([path], clock=clock or InstantClock())
+    return connection_from_kubeconfig(
+        [path], clock=clock or InstantClock(), follows_authority=follows_authority
+    )
 
 
 async def ask(connected: Connection, times: int = 1) -> None:
@@ -94,6 +103,68 @@ async def test_a_relative_certificate_is_sought_beside_the_kubeconfig(tmp_path: 
         await ask(connection(tmp_path, server.url, {}, cluster))
 
     assert len(server.asked) == 1
+
+
+class Rotation:
+    """An API server with a certificate of an authority, whose file the client has."""
+
+    def __init__(self, directory: Path) -> None:
+        self.file, self._chain = directory / "ca.crt", directory / "server.pem"
+        self.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.rotate()
+
+    def rotate(self) -> None:
+        """Show a certificate of another authority on new connections, and write the file."""
+        authority = Authority("authority", now=time.time())
+        self.file.write_bytes(authority.certificate)
+        self._chain.write_bytes(b"".join(authority.server(["127.0.0.1"])))
+        self.tls.load_cert_chain(self._chain)
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_another_authority_is_trusted_on_new_connections(
+    tmp_path: Path, is_followed: bool
+) -> None:
+    rotation, clock, metrics = Rotation(tmp_path), InstantClock(), SchedulerMetrics()
+    node = Answer({"metadata": {"name": "n"}})
+    async with ScriptedServer(Stream(then="hold"), node, tls=rotation.tls) as server:
+        cluster = {"certificate-authority": str(rotation.file)}
+        connected = connection(tmp_path, server.url, {}, cluster, follows_authority=is_followed)
+        async with RestClient(
+            connected, user_agent="kubesched/test", clock=clock, qps=-1, metrics=metrics
+        ) as client:
+            watch = asyncio.ensure_future(anext(client.watch(NODES, ListOptions())))
+            await server.wait_for_requests(1)
+            rotation.rotate()
+            clock.time += 300
+            if is_followed:
+                await client.get(NODES, "n")
+            else:
+                with pytest.raises(ConnectionFailed, match="certificate verify failed"):
+                    await client.get(NODES, "n")
+            assert not watch.done(), "a watch goes on over its connection"
+            watch.cancel()
+    reloads = metrics.rest_client_transport_ca_reloads
+    assert reloads["updated", "success"] == is_followed
+
+
+async def test_another_authority_leaves_the_clients_certificate(tmp_path: Path) -> None:
+    clock, file = InstantClock(), tmp_path / "ca.crt"
+    file.write_bytes((TLS / "ca.pem").read_bytes())
+    tls = ClientTls(lambda: tls_context(ca_file=str(file)), authority=file)
+    certificate, key = ((TLS / f"client.{name}").read_text("ascii") for name in ("pem", "key"))
+    tls.use_certificate(certificate, key)
+    before = tls.context
+    async with ScriptedServer(Answer({}), Answer({}), tls=serving(demand_client=True)) as server:
+        connected = Connection(base_url=server.url, tls=tls)
+        async with RestClient(
+            connected, user_agent="kubesched/test", clock=clock, qps=-1
+        ) as client:
+            await client.get(NODES, "n")
+            file.write_bytes((TLS / "ca.pem").read_bytes() + (TLS / "named.pem").read_bytes())
+            clock.time += 300
+            await client.get(NODES, "n")
+    assert tls.context is not before
 
 
 async def test_a_server_without_a_trusted_certificate_is_refused(tmp_path: Path) -> None:

@@ -180,10 +180,10 @@ def test_the_kubeconfig_of_a_user_has_the_rights_of_that_user(tmp_path: Path) ->
 
 def _list_of_nodes(kubeconfig: Path) -> int:
     connection = connect_process(kubeconfig=str(kubeconfig), clock=SystemClock())
-    assert connection.ssl_context is not None
+    assert connection.tls is not None
     request = urllib.request.Request(f"{connection.base_url}/api/v1/nodes")
     try:
-        with urllib.request.urlopen(request, context=connection.ssl_context) as answer:
+        with urllib.request.urlopen(request, context=connection.tls.context) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
