@@ -137,14 +137,8 @@ for _kind in (type(None), bool, int, float):
 
 
 def go_yaml(value: object) -> str:
-    """Return JSON as YAML in the style of go-yaml: sorted keys, lists not indented, no folding."""
-    text: str = yaml.dump(
-        value,
-        Dumper=_Dumper,
-        default_flow_style=False,
-        allow_unicode=True,
-        width=float("inf"),
-    )
+    """Return JSON as YAML in the style of go-yaml: sorted keys, lists not indented."""
+    text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True)
     return _WIDE.sub(lambda match: f"\\U{ord(match[0]):08X}", text)
 
 

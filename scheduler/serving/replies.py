@@ -12,12 +12,15 @@ import msgspec
 from aiohttp import web
 
 from scheduler.api.field import GO_JSON_ESCAPES
+from scheduler.config.encode import go_yaml
+from scheduler.serving.negotiation import negotiated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
+_YAML: Final = "application/yaml"
 _NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 _COMMON: Final = {"Cache-Control": "no-cache, private", "Server": "kubesched"}
 #: Clients whose output people read: they get indented JSON.
@@ -70,7 +73,7 @@ def status_reply(
     message: str,
     details: Mapping[str, str] | None = None,
 ) -> web.Response:
-    """Return a failure as a `metav1.Status`, indented for people."""
+    """Return a failure as a `metav1.Status`, in JSON or YAML as the client accepts it."""
     status: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -83,7 +86,20 @@ def status_reply(
         status["details"] = details
     headers = _NOSNIFF if code == 403 else None
     content = {**status, "code": code}
-    return json_object_reply(request, content, content_type=_JSON, status=code, headers=headers)
+    choice = negotiated(
+        request.headers.get("Accept") or _JSON, (_JSON, _YAML), allows=lambda _, kind: kind is None
+    )
+    if choice is not None and choice.media_type == _YAML:
+        body = go_yaml(content).encode()
+        return bytes_reply(body, content_type=_YAML, status=code, headers=headers)
+    return json_object_reply(
+        request,
+        content,
+        content_type=_JSON,
+        status=code,
+        headers=headers,
+        is_pretty=choice is None or choice.is_pretty,
+    )
 
 
 def json_object_reply(
@@ -93,10 +109,11 @@ def json_object_reply(
     content_type: str,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
+    is_pretty: bool = False,
 ) -> web.Response:
-    """Return an object of the Kubernetes API as JSON, indented for people."""
+    """Return an object of the Kubernetes API as JSON, indented for people or if `is_pretty`."""
     body = _go_json(content)
-    if _for_people(request):
+    if is_pretty or _for_people(request):
         body = msgspec.json.format(body, indent=2)
     else:
         body += b"\n"

@@ -2,25 +2,27 @@
 
 As plain text, or as JSON or YAML for a client that accepts a kind, such as
 `application/json;v=v1beta1;g=config.k8s.io;as=Flagz`.
-Source: apiserver `pkg/server/{flagz,statusz}`, `endpoints/handlers/negotiation/negotiate.go`.
+Source: apiserver `pkg/server/{flagz,statusz}`.
 """
 
 from __future__ import annotations
 
 import datetime
 import platform
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from scheduler.config.encode import go_yaml
+from scheduler.serving.negotiation import WantedKind, negotiated
 from scheduler.serving.replies import bytes_reply, json_object_reply, status_reply, text_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from aiohttp import web
 
     from scheduler.clock import Clock
     from scheduler.config import EffectiveVersion
+    from scheduler.serving.negotiation import Choice
 
 COMPONENT: Final = "kube-scheduler"
 _GROUP: Final = "config.k8s.io"
@@ -29,13 +31,7 @@ _DEPRECATED: Final = "v1alpha1"
 _JSON: Final = "application/json"
 _YAML: Final = "application/yaml"
 _TEXT: Final = "text/plain"
-
-
-class _Wanted(NamedTuple):
-    """A media type, and the version of the kind for one with structure."""
-
-    media_type: str
-    version: str
+_MEDIA_TYPES: Final = (_JSON, _YAML, _TEXT)
 
 
 class _Page:
@@ -44,32 +40,46 @@ class _Page:
     kind: str
 
     def answer(self, request: web.BaseRequest) -> web.Response:
-        wanted = _negotiated(request.headers.get("Accept", ""), self.kind)
-        if wanted is None:
-            return status_reply(
-                request,
-                code=406,
-                reason="NotAcceptable",
-                message=f"only the following media types are accepted: {_JSON}, {_YAML}, {_TEXT}",
-            )
-        if wanted.media_type == _TEXT:
+        header = request.headers.get("Accept", "")
+        choice = negotiated(header, _MEDIA_TYPES, allows=self._allows)
+        if choice is None and header.strip():
+            accepted = ", ".join(_MEDIA_TYPES)
+            message = f"only the following media types are accepted: {accepted}"
+            return status_reply(request, code=406, reason="NotAcceptable", message=message)
+        if choice is None or choice.kind is None:
             return text_reply(self._heading() + self._text(), nosniff=False)
+        return self._structured(request, choice, choice.kind)
+
+    def _allows(self, media_type: str, kind: WantedKind | None) -> bool:
+        if media_type == _TEXT:
+            return kind is None
+        return kind in {WantedKind(_GROUP, version, self.kind) for version in _VERSIONS}
+
+    def _structured(
+        self, request: web.BaseRequest, choice: Choice, kind: WantedKind
+    ) -> web.Response:
         content = {
             "kind": self.kind,
-            "apiVersion": f"{_GROUP}/{wanted.version}",
+            "apiVersion": f"{_GROUP}/{kind.version}",
             "metadata": {"name": COMPONENT},
             **self._fields(),
         }
-        full_type = f"{wanted.media_type};g={_GROUP};v={wanted.version};as={self.kind}"
+        full_type = f"{choice.media_type};g={_GROUP};v={kind.version};as={self.kind}"
         headers = {}
-        if wanted.version == _DEPRECATED:
+        if kind.version == _DEPRECATED:
             headers["Warning"] = (
                 f'299 - "This version of the {self.kind.lower()} endpoint is deprecated. '
                 'Please use a newer version."'
             )
-        if wanted.media_type == _YAML:
+        if choice.media_type == _YAML:
             return bytes_reply(go_yaml(content).encode(), content_type=full_type, headers=headers)
-        return json_object_reply(request, content, content_type=full_type, headers=headers)
+        return json_object_reply(
+            request,
+            content,
+            content_type=full_type,
+            headers=headers,
+            is_pretty=choice.is_pretty,
+        )
 
     def _heading(self) -> str:
         return (
@@ -143,34 +153,3 @@ class Statusz(_Page):
 
 def _python() -> str:
     return f"python{platform.python_version()}"
-
-
-def _negotiated(accept: str, kind: str) -> _Wanted | None:
-    """Return what to send to a client with this Accept header; None if it accepts nothing."""
-    if not accept.strip():
-        return _Wanted(_TEXT, "")
-    for media_type, parameters in _accepted(accept):
-        group, version = parameters.get("g"), parameters.get("v")
-        if "as" in parameters or group or version:
-            is_known = parameters.get("as") == kind and group == _GROUP and version in _VERSIONS
-            if is_known and version is not None and media_type in (_JSON, _YAML):
-                return _Wanted(media_type, version)
-        elif media_type in (_TEXT, "text/*", "*/*"):
-            return _Wanted(_TEXT, "")
-    return None
-
-
-def _accepted(accept: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield media types with their parameters, the preferred first."""
-    clauses = []
-    for clause in accept.split(","):
-        media_type, *rest = (part.strip() for part in clause.split(";"))
-        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
-        try:
-            quality = float(parameters.pop("q", "1"))
-        except ValueError:
-            quality = 1.0
-        clauses.append((quality, media_type, parameters))
-    for quality, media_type, parameters in sorted(clauses, key=lambda clause: -clause[0]):
-        if quality > 0:
-            yield media_type, parameters

@@ -46,7 +46,7 @@ async def _get(
         return response.status, response.headers["Content-Type"], await response.text()
 
 
-@pytest.mark.parametrize("accept", ["", "*/*", "text/plain", "text/html, */*;q=0.1", "text/*"])
+@pytest.mark.parametrize("accept", ["", "*/*", "text/plain;q=0", "text/html, */*;q=0.1", "text/*"])
 async def test_flags_are_plain_text(session: aiohttp.ClientSession, accept: str) -> None:
     assert await _get(session, "/flagz", accept) == (
         200,
@@ -100,7 +100,7 @@ async def test_an_old_version_of_a_kind_has_a_warning(session: aiohttp.ClientSes
         f"{STRUCTURED}Statusz",
         "application/json;v=v1;g=config.k8s.io;as=Flagz",
         "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz",
-        "text/plain;q=0",
+        "text/plain;as=Flagz",
     ],
 )
 async def test_other_types_are_not_acceptable(session: aiohttp.ClientSession, accept: str) -> None:
@@ -116,6 +116,35 @@ async def test_other_types_are_not_acceptable(session: aiohttp.ClientSession, ac
         "reason": "NotAcceptable",
         "code": 406,
     }
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "start"),
+    [
+        ("application/json", "application/json", '{"kind":"Status",'),
+        ("application/json;pretty=1", "application/json", '{\n  "kind": "Status",'),
+        ("text/html", "application/json", '{\n  "kind": "Status",'),
+        (
+            "application/yaml",
+            "application/yaml",
+            "apiVersion: v1\ncode: 406\nkind: Status\nmessage: 'only the following media types are "
+            "accepted: application/json, application/yaml,\n  text/plain'\n",
+        ),
+    ],
+)
+async def test_a_refusal_has_a_form_that_is_accepted_if_there_is_one(
+    session: aiohttp.ClientSession, accept: str, content_type: str, start: str
+) -> None:
+    status, found_type, text = await _get(session, "/statusz", accept)
+    assert (status, found_type) == (406, content_type)
+    assert text.startswith(start)
+
+
+async def test_a_wildcard_may_name_a_kind(session: aiohttp.ClientSession) -> None:
+    accept = "application/*;v=v1beta1;g=config.k8s.io;as=Flagz;pretty=1"
+    status, content_type, text = await _get(session, "/flagz", accept)
+    assert (status, content_type) == (200, "application/json;g=config.k8s.io;v=v1beta1;as=Flagz")
+    assert text.startswith('{\n  "kind": "Flagz",')
 
 
 async def test_the_status_has_age_and_versions(
