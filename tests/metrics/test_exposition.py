@@ -197,7 +197,7 @@ def test_the_duration_of_an_event_includes_the_time_spent_before() -> None:
     metrics = SchedulerMetrics(lambda: next(times))
     with metrics.event("NodeAdd"):
         pass
-    with pytest.raises(RuntimeError), metrics.event("NodeAdd", spent_seconds=1.0):
+    with pytest.raises(RuntimeError), metrics.change("NodeAdd", spent_seconds=1.0):
         raise RuntimeError
     durations = metrics.event_handling_duration.of("NodeAdd")
     assert (durations.total, durations.sum) == (2, 0.5 + 1.25)
