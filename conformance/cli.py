@@ -49,7 +49,10 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in _ELSEWHERE:
             return None
+        gc.disable()  # modules live until the end; the collector would take a tenth of a second
         command: object = getattr(importlib.import_module(_ELSEWHERE[cmd_name][0]), cmd_name)
+        gc.freeze()
+        gc.enable()
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -147,12 +147,10 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
     )
     translation = translated_policy(options, config, connection, clock=clock)
     version = options.effective_version.scheduler
-    text = config_yaml(config, version)
+    written, comments = config, ""
     if translation is not None:
         config = _validated(translation.config, options)
-        text = translation.comments() + config_yaml(
-            _validated(translation.modern, options), version
-        )
+        written, comments = _validated(translation.modern, options), translation.comments()
         plugins = (*plugins, *translation.plugins)
     chosen = SchedulerOptions(
         plugins=(*plugins, *options.values.strings("plugin")),
@@ -165,9 +163,10 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         shadow=_shadow(options),
     )
     app = SchedulerApp(config, connection, clock=clock, options=chosen)
-    _log.log(V2, "Using component config", {"config": config_yaml(config, version)})
+    if _log.isEnabledFor(V2):
+        _log.log(V2, "Using component config", {"config": config_yaml(config, version)})
     if path := options.values.string("write-config-to"):
-        _write_config(Path(path), text)
+        _write_config(Path(path), comments + config_yaml(written, version))
         return
     if options.serving.enabled:
         # Imported here, so that a process that serves nothing does not load the server, and before

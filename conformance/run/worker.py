@@ -71,6 +71,7 @@ def main() -> None:
 def answered(lines: Iterator[bytes]) -> Iterator[Outcome | Json]:
     """Yield the answer to each line of the input."""
     setup = msgspec.json.decode(next(lines), type=Setup)
+    gc.set_threshold(_GARBAGE_THRESHOLD)  # before the scheduler is imported
     try:
         kind = target_kind(setup.options)
     except InputError as error:
@@ -78,7 +79,6 @@ def answered(lines: Iterator[bytes]) -> Iterator[Outcome | Json]:
         return
     yield {"error": None}
     gc.freeze()
-    gc.set_threshold(_GARBAGE_THRESHOLD)
     for line in lines:
         order = msgspec.json.decode(line, type=Order)
         case = case_of(order.case, area=order.area, origin=order.origin, line=order.line)

@@ -6,6 +6,7 @@ clients, informers, dispatcher, leader election -> core -> scheduling loop
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import platform
 import random
@@ -154,12 +155,17 @@ def build(
     return BuiltScheduler(core=core, outside=outside, loop=loop)
 
 
+@functools.cache  # it does not change, and a process that tests builds hundreds of schedulers
+def _installation() -> Installation:
+    return Installation.find()
+
+
 def _read_process_metrics(metrics: SchedulerMetrics, version: EffectiveVersion) -> None:
     """Connect the metrics of the program and its event loop."""
     python = f"python{platform.python_version()}"
     where = f"{platform.system().lower()}/{platform.machine()}"
     compiler = platform.python_implementation()
-    installed = Installation.find()
+    installed = _installation()
     commit, tree = installed.commit, "clean" if installed.commit else ""
     release, minor = version.scheduler.release, str(int(version.scheduler))
     labels = (installed.date, compiler, commit, tree, release, python, "1", minor, where)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.config.types import Plugin, Plugins, PluginSet
+from scheduler.config.types import Plugin, Plugins, PluginSet, fields_of
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
     """
     merged = {
         field.name: _merge_sets(getattr(defaults, field.name), getattr(custom, field.name))
-        for field in msgspec.structs.fields(Plugins)
+        for field in fields_of(Plugins)
     }
     return Plugins(**merged)
 

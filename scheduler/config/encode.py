@@ -27,6 +27,7 @@ from scheduler.config.types import (
     KIND,
     ConfigStruct,
     PluginArgs,
+    fields_of,
     has_field,
 )
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
@@ -79,7 +80,7 @@ def internal_config(config: KubeSchedulerConfiguration, version: SchedulerVersio
                     _EXPORTED.sub(lambda match: match[0].upper(), field.encode_name): encoded(
                         getattr(value, field.name)
                     )
-                    for field in msgspec.structs.fields(value)
+                    for field in fields_of(type(value))
                     if has_field(type(value), field.name, version)
                 }
             case tuple():
@@ -163,7 +164,7 @@ def encode_struct(
     else:
         always_written = _ALWAYS_WRITTEN.get(type(struct), frozenset())
     encoded: Json = {}
-    for field in msgspec.structs.fields(struct):
+    for field in fields_of(type(struct)):
         value = getattr(struct, field.name)
         if not has_field(type(struct), field.name, version):
             continue

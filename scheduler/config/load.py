@@ -28,6 +28,7 @@ from scheduler.config.types import (
     LeaderElectionConfiguration,
     PluginArgs,
     PluginConfig,
+    fields_of,
 )
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ def _with_defaults_for_zeros(value: S) -> S:
     """Replace empty strings, zeros and zero durations by defaults; false is a value."""
     defaults = {
         field.name: field.default
-        for field in msgspec.structs.fields(value)
+        for field in fields_of(type(value))
         if not getattr(value, field.name) and getattr(value, field.name) is not False
     }
     return msgspec.structs.replace(value, **defaults)

@@ -62,6 +62,7 @@ TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 
 
+@functools.cache
 def default_feature_gates(version: SchedulerVersion) -> FeatureGates:
     """Return the gates that are on by default in a version."""
     features = features_of(version, version, version - 1)
@@ -96,6 +97,12 @@ class ConfigStruct(Struct, frozen=True):
 
     since: ClassVar[Mapping[str, SchedulerVersion]] = {}
     """The versions that added fields, by the names of the fields. All have the others."""
+
+
+@functools.cache  # evaluating the annotations costs as much as creating a framework
+def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the fields of a struct, with their names on the wire and their defaults."""
+    return msgspec.structs.fields(kind)
 
 
 def has_field(kind: type[msgspec.Struct], name: str, version: SchedulerVersion) -> bool:
@@ -244,17 +251,12 @@ class Plugins(ConfigStruct, frozen=True):
 
     def points(self) -> Iterator[tuple[str, PluginSet]]:
         """Yield each extension point's name in a file (`preEnqueue`) and plugins."""
-        for field in _extension_points():
+        for field in fields_of(Plugins):
             yield field.encode_name, getattr(self, field.name)
 
     def names(self) -> list[str]:
         """Return the plugins enabled at any point, each once, in alphabetical order."""
         return sorted({plugin.name for _, point in self.points() for plugin in point.enabled})
-
-
-@functools.cache  # evaluating the annotations costs as much as creating a framework
-def _extension_points() -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(Plugins)
 
 
 class PluginConfig(ConfigStruct, frozen=True):

@@ -17,7 +17,7 @@ from scheduler.api.duration import Duration
 from scheduler.api.field import FieldError
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
-from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
+from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs, fields_of
 from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def internal_form(value: object) -> object:
             _go_name(field_info.name): _internal_form_of_field(
                 getattr(value, field_info.name), field_info.default
             )
-            for field_info in msgspec.structs.fields(value)
+            for field_info in fields_of(type(value))
         }
     if isinstance(value, tuple):
         return [internal_form(item) for item in value]

@@ -9,6 +9,7 @@ Source: `makeTransport` and `send` in `pkg/scheduler/extender.go`, client-go
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
 import ssl
@@ -167,6 +168,8 @@ class _Tls:
     def _new_context(self) -> ssl.SSLContext:
         """Return a new context. Raises ValueError."""
         config = self._config
+        if config == _NO_TLS:
+            return _plain_context(verify=not self._is_insecure)
         ca_data = _data(config.ca_data, config.ca_file)
         try:
             context = tls_context(
@@ -181,6 +184,12 @@ class _Tls:
         if cert_data and key_data:
             _use_certificate(context, cert_data, key_data)
         return context
+
+
+@functools.cache  # reading the machine's authorities takes longer than building a profile
+def _plain_context(*, verify: bool) -> ssl.SSLContext:
+    """Return the context of extenders without TLS files of their own."""
+    return tls_context(verify=verify)
 
 
 def _changed_at(file: str) -> int:

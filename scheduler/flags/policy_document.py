@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from scheduler.api.field import quoted
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
@@ -26,6 +24,7 @@ from scheduler.config.types import (
     ExtenderManagedResource,
     ExtenderTLSConfig,
     Int64,
+    fields_of,
 )
 from scheduler.plugins.legacy.scores import NodeLabelArgs, UtilizationShapePoint
 from scheduler.plugins.legacy.services import (
@@ -36,6 +35,8 @@ from scheduler.plugins.legacy.services import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import msgspec
 
 #: The key of the policy in a ConfigMap.
 CONFIG_MAP_KEY: Final = "policy.cfg"
@@ -171,7 +172,7 @@ def _with_names_of(cls: type[msgspec.Struct], value: object) -> object:
         return [_with_names_of(cls, item) for item in value]
     if not isinstance(value, dict):
         return value
-    fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(cls)}
+    fields = {field.encode_name.lower(): field for field in fields_of(cls)}
     named = {}
     for key, item in value.items():
         if field := fields.get(key.lower()):

@@ -80,6 +80,7 @@ _AWAITABLE: Final = re.compile(r"Awaitable|Coroutine|Future|Task").search
 _SIMILARITY_MIN: Final = 0.8
 
 
+@functools.lru_cache(maxsize=1024)  # a process that tests builds hundreds of schedulers
 def check_methods(plugin_class: type[Plugin]) -> None:
     """Check the names of a plugin's methods, and that methods that may wait are async.
 

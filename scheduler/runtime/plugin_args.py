@@ -6,6 +6,7 @@ are errors, all of them in one message, each with the nearest field.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -19,11 +20,14 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 _NAME: Final = re.compile(r"\w+")
 
+#: Evaluating the annotations takes longer than all else about a plugin's arguments.
+_type_info: Final = functools.lru_cache(maxsize=256)(inspect.type_info)
+
 
 def decode_plugin_args(expected: type[S], args: object) -> S:
     """Return the arguments; raises `ValueError` for unknown fields and for wrong types."""
     reader = _FieldNames()
-    renamed = reader.renamed(inspect.type_info(expected), args, "")
+    renamed = reader.renamed(_type_info(expected), args, "")
     if reader.errors:
         raise ValueError(", ".join(reader.errors))
     try:

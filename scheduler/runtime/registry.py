@@ -59,7 +59,7 @@ class Registry:
         name = plugin_class.name
         if name in self:
             raise PluginSetupError(f"a plugin named {name} already exists")
-        check_methods(plugin_class)
+        check_methods(plugin_class)  # type: ignore[arg-type] # every class is hashable
         self._classes[name] = plugin_class
 
     def register_reference(self, name: str, reference: str) -> None:
