@@ -287,11 +287,6 @@ class Slices:
         return [device for slice in in_order for device in self.devices_of(slice)]
 
 
-def by_name(slice: ResourceSlice) -> tuple[object, ...]:
-    """Put slices in the order of their names."""
-    return (slice.metadata.name,)
-
-
 def attached_last(slice: ResourceSlice) -> tuple[object, ...]:
     """Put slices with devices that are attached by a binding last (up to v1.35)."""
     has_conditions = any(device.binding_conditions for device in slice.spec.devices)
@@ -305,7 +300,7 @@ class PoolRules(NamedTuple):
     #: Builds a pool of its slices for the node; None if it counts for nothing.
     build: Callable[[Slices, PoolId, list[ResourceSlice]], Pool | None] = Slices.whole_pool
     #: The key by which the slices of a pool are sorted.
-    order: Callable[[ResourceSlice], tuple[object, ...]] = by_name
+    order: Callable[[ResourceSlice], tuple[object, ...]] = lambda slice: (slice.metadata.name,)
     #: True if devices that take counters without counter sets make a pool invalid.
     checks_counters: bool = True
 

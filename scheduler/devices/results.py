@@ -74,33 +74,6 @@ def configuration_by_request(allocation: ClaimAllocation) -> list[DeviceAllocati
 
     As upstream, configuration of the claim is repeated for each request that it names.
     """
-    return _configuration(allocation, repeat=True)
-
-
-class ResultRules(NamedTuple):
-    """The rules of a version for the allocation of a claim; the defaults are of 1.36."""
-
-    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]] = (
-        configuration_by_request
-    )
-    #: True if the tolerations of requests are repeated.
-    repeats_tolerations: bool = True
-
-
-def configuration_once(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
-    """Return all configuration once, without requests where it is for all of them (v1.37)."""
-    requests = allocation.requests
-    return [
-        replace(config, requests=())
-        if all({r.base_name, r.full_name} & {*config.requests} for r in requests)
-        else config
-        for config in _configuration(allocation, repeat=False)
-    ]
-
-
-def _configuration(
-    allocation: ClaimAllocation, *, repeat: bool
-) -> list[DeviceAllocationConfiguration]:
     names_of_class: dict[str, list[Request]] = {}
     for request in allocation.requests:
         names_of_class.setdefault(request.device_class.metadata.name, []).append(request)
@@ -117,9 +90,30 @@ def _configuration(
             configs.append(own)
             continue
         named = set(config.requests)
-        matching = [own for r in allocation.requests if named & {r.base_name, r.full_name}]
-        configs += matching if repeat else matching[:1]
+        configs += [own for r in allocation.requests if named & {r.base_name, r.full_name}]
     return configs
+
+
+def configuration_once(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
+    """Return all configuration once, without requests where it is for all of them (v1.37)."""
+    requests, repeated = allocation.requests, configuration_by_request(allocation)
+    # Repetitions are one object.
+    return [
+        replace(config, requests=())
+        if all({r.base_name, r.full_name} & {*config.requests} for r in requests)
+        else config
+        for config in {id(config): config for config in repeated}.values()
+    ]
+
+
+class ResultRules(NamedTuple):
+    """The rules of a version for the allocation of a claim; the defaults are of 1.36."""
+
+    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]] = (
+        configuration_by_request
+    )
+    #: True if the tolerations of requests are repeated.
+    repeats_tolerations: bool = True
 
 
 def node_selector(allocation: ClaimAllocation, node_pools: NodePools) -> NodeSelector | None:
