@@ -151,21 +151,15 @@ def _summed_requests(pod: Pod, claims: Requests, non_missing: Mapping[str, int] 
     that a pod needs more while one container shrinks and another one grows.
     """
     of_pod, is_infeasible = pod.status, _resize_is_infeasible(pod)
-    statuses = {
-        status.name: status
-        for status in (*of_pod.init_container_statuses, *of_pod.container_statuses)
-    }
+    statuses = _container_statuses(pod)
 
     def sum_up(quantities: Callable[[Container], Quantities]) -> Requests:
         defaults = non_missing or {}
         return _aggregate(pod, lambda container: {**defaults, **_parsed(quantities(container))})
 
-    def spec(container: Container) -> Quantities:
-        return container.resources.requests
-
     def allocated(container: Container) -> Quantities:
         status = statuses.get(container.name)
-        without: Quantities = {} if is_infeasible else spec(container)
+        without: Quantities = {} if is_infeasible else container.resources.requests
         return (status.allocated_resources if status else None) or without
 
     def actuated(container: Container) -> Quantities:
@@ -181,7 +175,7 @@ def _summed_requests(pod: Pod, claims: Requests, non_missing: Mapping[str, int] 
         _add(requests, claims)
         _raise_to(requests, sum_up(actuated))
     if not is_infeasible:
-        wanted = sum_up(spec)
+        wanted = sum_up(lambda container: container.resources.requests)
         _add(wanted, claims)
         _raise_to(requests, wanted)
     return requests
@@ -192,14 +186,17 @@ def _container_requests(
 ) -> Requests:
     statuses: dict[str, ContainerStatus] = {}
     if use_status and (pod.status.container_statuses or pod.status.init_container_statuses):
-        statuses = {
-            status.name: status
-            for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
-        }
+        statuses = _container_statuses(pod)
         for container in pod.spec.init_containers:
             if not is_sidecar(container):
                 statuses.pop(container.name, None)
     return _aggregate(pod, lambda c: _requests_of(c, pod, statuses.get(c.name), non_missing))
+
+
+def _container_statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    """Return the statuses of all containers by name, which is unique among them."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return {status.name: status for status in statuses}
 
 
 def pod_limits(pod: Pod) -> Requests:
