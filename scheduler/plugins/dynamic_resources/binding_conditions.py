@@ -31,20 +31,16 @@ class DeviceBindingError(Exception):
 
 
 class BindingTexts(NamedTuple):
-    """The texts of a version for devices that cannot be used."""
+    """The texts of a version for devices that cannot be used; the defaults are since 1.36."""
 
     #: With `claim`, `reason` and `message`.
-    failed: str
+    failed: str = "device binding failed: claim={claim}, reason={reason}, message={message}"
     #: With `claim`.
-    is_late: str
-    timed_out: str
+    is_late: str = "device binding timeout: claim={claim}"
+    timed_out: str = "device binding timeout: context deadline exceeded"
 
 
-_TEXTS: Final = BindingTexts(
-    "device binding failed: claim={claim}, reason={reason}, message={message}",
-    "device binding timeout: claim={claim}",
-    "device binding timeout: context deadline exceeded",
-)
+_TEXTS: Final = BindingTexts()
 _TEXTS_UP_TO_1_35: Final = BindingTexts(
     "claim {claim} binding failed: reason={reason}, message={message}",
     "claim {claim} binding timeout",
