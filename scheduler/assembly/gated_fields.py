@@ -33,11 +33,6 @@ _POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
 _RESIZE: Final = "InPlacePodVerticalScaling"
 _OBSERVED_GENERATION: Final = "PodObservedGenerationTracking"
 _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
-#: The field of a pod's group that the version does not have.
-_OTHER_GROUPS: Final = {
-    version: "workload_ref" if version >= SchedulerVersion.V1_36 else "scheduling_group"
-    for version in SchedulerVersion
-}
 
 
 def transforms(
@@ -61,7 +56,9 @@ def transforms(
 
 def _pod(pod: Pod, gates: FeatureGates, version: SchedulerVersion) -> Pod:
     status = pod.status
-    if getattr(pod.spec, other := _OTHER_GROUPS[version]) is not None:
+    # The version does not know the groups of the other versions.
+    other = "workload_ref" if version >= SchedulerVersion.V1_36 else "scheduling_group"
+    if getattr(pod.spec, other) is not None:
         pod = replace(pod, spec=replace(pod.spec, **{other: None}))
     if _OBSERVED_GENERATION not in gates and not any(
         known.type == POD_SCHEDULED and known.observed_generation for known in status.conditions

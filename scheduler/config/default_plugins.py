@@ -55,8 +55,8 @@ def default_plugins(
 
 def later_plugins(version: SchedulerVersion) -> frozenset[str]:
     """Return the plugins that only later versions have."""
-    has = {row.name for row in _TABLE if row.since <= version}
-    return frozenset(row.name for row in _TABLE if row.name not in has)
+    known = {row.name for row in _TABLE if row.since <= version}
+    return frozenset(row.name for row in _TABLE) - known
 
 
 def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:

@@ -73,9 +73,6 @@ _TABLE: Final = msgspec.json.decode(
     Path(__file__).with_name("features.json").read_bytes(), type=tuple[_Feature, ...]
 )
 
-#: Schedulers before this one know no dependencies between features.
-_FIRST_WITH_DEPENDENCIES: Final = SchedulerVersion.V1_35
-
 
 @functools.cache
 def _features(version: SchedulerVersion) -> tuple[_Feature, ...]:
@@ -101,8 +98,8 @@ def features_of(
 
 @functools.cache
 def dependencies_of(version: SchedulerVersion) -> Mapping[str, tuple[str, ...]]:
-    """Return the features that must be on for each feature that needs any."""
-    if version < _FIRST_WITH_DEPENDENCIES:
+    """Return the features that must be on for each feature that needs any; none before 1.35."""
+    if version < SchedulerVersion.V1_35:
         return MappingProxyType({})
     return MappingProxyType(
         {feature.name: feature.needs for feature in _features(version) if feature.needs}
