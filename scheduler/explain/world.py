@@ -170,10 +170,9 @@ class World:
         decision = await self._decide(pod, state)
         node = _host(theirs) if theirs.result == "scheduled" else ""
         if decision.result == "scheduled":
-            if node and node == _host(decision):
-                decision = await self._bind(state, decision, node)
-            elif node and _is_feasible(decision, node):
-                await self._bind(state, decision, node)
+            if _is_feasible(decision, node):
+                bound = await self._bind(state, decision, node)
+                decision = bound if node == _host(decision) else decision
         elif decision.diagnosis is not None:
             decision = await self._post_filter(state, decision)
         self._follow(other, theirs, changes)
