@@ -40,7 +40,6 @@ _log: Final = logging.getLogger(__name__)
 
 #: Gates that set all gates of a stage that are not set by name.
 _STAGES: Final[Mapping[str, Stage]] = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
-_PORTWORX: Final = "CSIMigrationPortworx"
 _ALL: Final[Mapping[str, FeatureSpec]] = {
     name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()
 }
@@ -285,11 +284,6 @@ class _Gates:
             yield ConfigError(
                 f"cannot set feature gate {GENERIC_WORKLOAD} to true, "
                 "the pod groups of 1.37 are not built into kubesched"
-            )
-        if _PORTWORX in self._features and not self._is_on(_PORTWORX):
-            yield ConfigError(
-                f"cannot set feature gate {_PORTWORX} to false, "
-                "the volumes of the old Portworx plugin are not built into kubesched"
             )
 
     def warn(self) -> None:

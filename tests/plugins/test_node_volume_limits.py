@@ -4,12 +4,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
 from scheduler.cache import Cache
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework import CycleState
+from scheduler.plugins._csi_translation import AWS_EBS, MIGRATED_PLUGINS_ANNOTATION, PORTWORX
 from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
 from scheduler.snapshot import PodInfo, Snapshot
@@ -36,6 +38,10 @@ def csi_node(name: str, drivers: dict[str, int | None]) -> CSINode:
         for driver, limit in drivers.items()
     ]
     return msgspec.convert({"metadata": {"name": name}, "spec": {"drivers": listed}}, CSINode)
+
+
+def portworx_volume(name: str) -> dict[str, object]:
+    return {"name": "v", "portworxVolume": {"volumeID": name}}
 
 
 def attachment(name: str, volume: str, node: str, attacher: str = DRIVER) -> VolumeAttachment:
@@ -307,6 +313,29 @@ def test_a_driver_that_insists_keeps_pods_from_nodes_without_it_if_the_gate_is_o
     world.cache.add_node(make_node("bare"))
     missing = (UNSCHEDULABLE, (f"{DRIVER} CSI driver is not installed on the node",))
     assert world.verdicts(POD) == {"b": missing, "bare": missing}
+
+
+@pytest.mark.parametrize(
+    ("version", "gates", "full"),
+    [
+        (SchedulerVersion.V1_36, set(), [{"a"}, {"a"}]),
+        (SchedulerVersion.V1_35, {"CSIMigrationPortworx"}, [set(), {"a"}]),
+        (SchedulerVersion.V1_35, set(), [set(), set()]),
+    ],
+)
+def test_up_to_1_35_portworx_counts_where_the_kubelet_lists_it(
+    version: SchedulerVersion, gates: set[str], full: list[set[str]]
+) -> None:
+    world = World(version=version, gates=frozenset(gates))
+    unlisted = csi_node("a", {"pxd.portworx.com": 1})
+    listed = {MIGRATED_PLUGINS_ANNOTATION: f"{AWS_EBS},{PORTWORX}"}
+    world.run(make_pod("one", node_name="a", volumes=[portworx_volume("one")]))
+    found = []
+    for annotations in ({}, listed):
+        metadata = replace(unlisted.metadata, annotations=annotations)
+        world.objects.put(replace(unlisted, metadata=metadata))
+        found.append(world.full_for(make_pod("two", volumes=[portworx_volume("two")])))
+    assert found == full
 
 
 def test_without_pre_filter_the_filter_finds_out_itself() -> None:

@@ -30,6 +30,8 @@ from scheduler.plugins.node_volume_limits.csi_volumes import (
     CsiVolume,
     CsiVolumes,
     Lookup,
+    Migrated,
+    migration_rule,
 )
 from scheduler.snapshot.columns import BoolArray, IntArray, grown
 
@@ -97,18 +99,21 @@ class AttachedVolumes:
         self._volumes: Final = volumes
         self._cluster: Final = _Cluster(handle)
         self._limits: Final = _Limits(self._cluster)
-        self._usage: Final = _Usage(self._cluster, volumes)
+        self._usage: Final = _Usage(self._cluster, self._limits, volumes)
 
     def refresh(self) -> None:
         """Recompute the nodes that are affected by changes since the last call."""
         changed_nodes = self._cluster.refresh()
-        self._limits.refresh(changed_nodes)
-        self._usage.refresh(changed_nodes)
+        self._usage.refresh(changed_nodes | self._limits.refresh(changed_nodes))
 
     # Results. All arrays have an entry for each of `nodes`.
 
-    def has_csi_node(self, nodes: Nodes) -> BoolArray:
-        return self._limits.has_csi_node[self._slots(nodes)] > 0
+    def by_migration(self, nodes: Nodes) -> Iterator[tuple[Migrated, BoolArray]]:
+        """Yield the nodes by the plugins whose volumes count there: none without a CSINode."""
+        numbers = self._limits.migration[self._slots(nodes)]
+        for number, migrated in enumerate(self._limits.migrations):
+            if np.count_nonzero(which := numbers == number):
+                yield migrated, which
 
     def lacks_driver(self, driver: str, nodes: Nodes) -> BoolArray:
         """Return the nodes without a CSINode or whose CSINode does not have the driver."""
@@ -118,15 +123,17 @@ class AttachedVolumes:
         lacking: BoolArray = limits[self._slots(nodes)] == _NOT_INSTALLED
         return lacking
 
-    def have_no_room_for(self, wanted: frozenset[CsiVolume], nodes: Nodes) -> BoolArray:
-        """Return the nodes where these volumes would exceed a driver's limit.
+    def have_no_room_for(
+        self, wanted: frozenset[CsiVolume], nodes: Nodes, which: BoolArray
+    ) -> BoolArray:
+        """Return the nodes among `which` where these volumes would exceed a driver's limit.
 
         A volume that a pod on the node uses is not attached twice. A volume that only a
         VolumeAttachment attaches counts twice, as upstream.
         Raises `AttachableVolumeError` if a pod's volumes on a node with limits are unknown.
         """
         slots = self._slots(nodes)
-        has_limits = self._limits.has_any[slots] > 0
+        has_limits = which & (self._limits.has_any[slots] > 0)
         differences = {
             position: self._difference(int(slots[position]), base_pods, pods)
             for position, base_pods, pods in self._changed_pods(nodes)
@@ -152,7 +159,7 @@ class AttachedVolumes:
                 attached[position] += difference.attached_by(driver)
             limit = limits[slots]
             exceeded |= (limit >= 0) & (new > 0) & (attached + new > limit)
-        return exceeded
+        return which & exceeded
 
     def _slots(self, nodes: Nodes) -> IntArray:
         return self._handle.snapshot.slots[nodes.base_rows]
@@ -179,7 +186,8 @@ class AttachedVolumes:
             users.subtract(cached.by_pod.get(uid, ()))
         for uid in pods.keys() - base_pods.keys():
             if pods[uid].volumes.may_be_attached:
-                users.update(self._volumes.of_running_pod(pods[uid].pod, set()))
+                migrated = self._limits.migrated_on(slot)
+                users.update(self._volumes.of_running_pod(pods[uid].pod, migrated, set()))
         before = cached.users
         after = {volume: before.get(volume, 0) + more for volume, more in users.items()}
         return _Difference(
@@ -246,30 +254,43 @@ class _Limits:
     def __init__(self, cluster: _Cluster) -> None:
         self._cluster: Final = cluster
         self.by_driver: Final[dict[str, _BySlot]] = {}
-        #: 1 for a node with a CSINode, and for one with a limit.
-        self.has_csi_node: Final = _BySlot()
+        #: 1 for a node with a limit.
         self.has_any: Final = _BySlot()
+        #: The in-tree plugins whose volumes count, and the position of a node's in this list.
+        self.migrations: Final[list[Migrated]] = [frozenset()]
+        self.migration: Final = _BySlot()
+        self._migration_rule: Final = migration_rule(cluster.handle)
         self._drivers: Final[dict[Slot, tuple[str, ...]]] = {}
 
-    def refresh(self, changed_nodes: set[Slot]) -> None:
+    def refresh(self, changed_nodes: set[Slot]) -> set[Slot]:
+        """Return the slots where volumes of other in-tree plugins count than before."""
         cluster = self._cluster
-        for slot in changed_nodes | cluster.slots(cluster.changes(CSI_NODES)):
-            self._update(slot)
+        slots = changed_nodes | cluster.slots(cluster.changes(CSI_NODES))
+        return {slot for slot in slots if self._update(slot)}
 
-    def _update(self, slot: Slot) -> None:
+    def migrated_on(self, slot: Slot) -> Migrated:
+        return self.migrations[int(self.migration.up_to(slot)[slot])]
+
+    def _update(self, slot: Slot) -> bool:
+        """Read the node's CSINode; return True if volumes of other plugins count than before."""
+        before = self.migrated_on(slot)
         for name in self._drivers.pop(slot, ()):
             self.by_driver[name].up_to(slot)[slot] = _NOT_INSTALLED
         node = self._cluster.name_of.get(slot)
         csi_node = self._cluster.handle.lister(CSINode).get(node) if node is not None else None
         drivers = csi_node.spec.drivers if csi_node is not None else ()
         counts = [d.allocatable.count if d.allocatable is not None else None for d in drivers]
-        self.has_csi_node.up_to(slot)[slot] = csi_node is not None
+        migrated = self._migration_rule(csi_node)
+        if migrated not in self.migrations:
+            self.migrations.append(migrated)
+        self.migration.up_to(slot)[slot] = self.migrations.index(migrated)
         self.has_any.up_to(slot)[slot] = any(count is not None for count in counts)
         if drivers:
             self._drivers[slot] = tuple(driver.name for driver in drivers)
         for driver, count in zip(drivers, counts, strict=True):
             limits = self.by_driver.setdefault(driver.name, _BySlot(_NOT_INSTALLED))
             limits.up_to(slot)[slot] = _NO_LIMIT if count is None else count
+        return migrated != before
 
 
 class _Attachments:
@@ -306,8 +327,9 @@ class _Attachments:
 class _Usage:
     """The volumes of each node: their numbers, and the nodes of each volume."""
 
-    def __init__(self, cluster: _Cluster, volumes: CsiVolumes) -> None:
+    def __init__(self, cluster: _Cluster, limits: _Limits, volumes: CsiVolumes) -> None:
         self._cluster: Final = cluster
+        self._limits: Final = limits
         self._volumes: Final = volumes
         self._attachments: Final = _Attachments(cluster)
         self._pods_version = 0
@@ -341,12 +363,13 @@ class _Usage:
         if old is not None:
             self._count(slot, old, -1)
         name = self._cluster.name_of.get(slot)
-        new = self._node_volumes(name) if name is not None else _EMPTY
+        new = self._node_volumes(name, slot) if name is not None else _EMPTY
         if new != _EMPTY:
             self.by_slot[slot] = new
             self._count(slot, new, 1)
 
-    def _node_volumes(self, name: str) -> _NodeVolumes:
+    def _node_volumes(self, name: str, slot: Slot) -> _NodeVolumes:
+        migrated = self._limits.migrated_on(slot)
         snapshot = self._cluster.handle.snapshot
         lookups: set[Lookup] = set()
         by_pod: dict[str, tuple[CsiVolume, ...]] = {}
@@ -355,7 +378,7 @@ class _Usage:
             if not pod.volumes.may_be_attached:
                 continue
             try:
-                found = self._volumes.of_running_pod(pod.pod, lookups)
+                found = self._volumes.of_running_pod(pod.pod, migrated, lookups)
             except AttachableVolumeError as error:
                 errors[uid] = str(error)
                 continue

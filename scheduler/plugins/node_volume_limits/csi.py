@@ -8,9 +8,7 @@ Mirrors `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, v1.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
@@ -45,6 +43,7 @@ from scheduler.plugins.node_volume_limits.csi_volumes import (
     ClaimNotFoundError,
     CsiVolume,
     CsiVolumes,
+    Migrated,
 )
 from scheduler.snapshot.claims_and_disks import volumes_of
 
@@ -62,15 +61,8 @@ _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 #: The volumes of the pod, or why they are unknown.
 _Found = frozenset[CsiVolume] | AttachableVolumeError
 
-
-class _RequestedVolumes(NamedTuple):
-    """The volumes of the pod on nodes with and without a CSINode."""
-
-    with_csi_node: _Found
-    without_csi_node: _Found
-
-
-_REQUESTED_VOLUMES: Final = StateKey[_RequestedVolumes]("PreFilterNodeVolumeLimits")
+#: By the in-tree plugins whose volumes count on a node, as far as there was such a node.
+_REQUESTED_VOLUMES: Final = StateKey[dict[Migrated, _Found]]("PreFilterNodeVolumeLimits")
 
 
 class NodeVolumeLimits(Plugin):
@@ -89,7 +81,8 @@ class NodeVolumeLimits(Plugin):
         """Skip pods without a volume that may have to be attached."""
         if not pod.volumes.may_be_attached:
             return skip()
-        state.write(_REQUESTED_VOLUMES, self._requested_volumes(pod))
+        self._attached.refresh()
+        state.write(_REQUESTED_VOLUMES, {})
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
@@ -102,28 +95,22 @@ class NodeVolumeLimits(Plugin):
             return None
         wanted = state.find(_REQUESTED_VOLUMES)
         if wanted is None:  # a profile may have only the filter
-            wanted = self._requested_volumes(pod)
-            state.write(_REQUESTED_VOLUMES, wanted)
-        has_csi_node = self._attached.has_csi_node(nodes)
+            self._attached.refresh()
+            state.write(_REQUESTED_VOLUMES, wanted := {})
         rejected: list[tuple[BoolArray, Status]] = []
-        if np.count_nonzero(~has_csi_node):
-            rejected = self._rejections_before_limits(wanted.without_csi_node, nodes, ~has_csi_node)
-        if np.count_nonzero(has_csi_node):
-            volumes = wanted.with_csi_node
-            rejected += self._rejections_before_limits(volumes, nodes, has_csi_node)
-            if volumes and not isinstance(volumes, AttachableVolumeError):
-                rejected.append((self._attached.have_no_room_for(volumes, nodes), _EXCEEDED))
+        for migrated, which in self._attached.by_migration(nodes):
+            if migrated not in wanted:
+                wanted[migrated] = self._find(pod, migrated)
+            volumes = wanted[migrated]
+            rejected += self._rejections_before_limits(volumes, nodes, which)
+            if migrated and volumes and not isinstance(volumes, AttachableVolumeError):
+                full = self._attached.have_no_room_for(volumes, nodes, which)
+                rejected.append((full, _EXCEEDED))
         return reject_by(*rejected) if rejected else None
 
-    def _requested_volumes(self, pod: PodInfo) -> _RequestedVolumes:
-        self._attached.refresh()
-        return _RequestedVolumes(
-            self._find(pod, has_csi_node=True), self._find(pod, has_csi_node=False)
-        )
-
-    def _find(self, pod: PodInfo, *, has_csi_node: bool) -> _Found:
+    def _find(self, pod: PodInfo, migrated: Migrated) -> _Found:
         try:
-            return self._volumes.of_new_pod(pod.pod, has_csi_node=has_csi_node)
+            return self._volumes.of_new_pod(pod.pod, migrated)
         except AttachableVolumeError as error:
             return error
 
