@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,10 +12,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+from click.testing import CliRunner
+
+import conformance.cli
+import scheduler.explain.cli
+
 ROOT = Path(__file__).parent.parent
 SCRIPTS = Path(sys.executable).parent
 TIMEOUT_SECONDS = 120
 
+#: The commands that `run_here` runs.
+_COMMANDS = {
+    "kubesched-conformance": conformance.cli.main,
+    "kubesched-explain": scheduler.explain.cli.main,
+}
 _BLOCK = re.compile(r"(?:`(\S+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -58,6 +70,24 @@ def run(command: str, directory: Path) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def run_here(command: str, directory: Path, *, status: int = 0, stdin: str | None = None) -> str:
+    """Return the output of one of our commands, run in this process, which has imported it.
+
+    Modules in the directory are forgotten afterwards.
+    """
+    name, *arguments = shlex.split(command)
+    with contextlib.chdir(directory), pytest.MonkeyPatch.context() as patch:
+        for variable, value in _environ(directory).items():
+            patch.setenv(variable, value)
+        patch.syspath_prepend(directory)
+        arguments = [os.path.expanduser(argument) for argument in arguments]
+        done = CliRunner().invoke(_COMMANDS[name], arguments, stdin, prog_name=name)
+    for module in [each for each in sys.modules if (directory / f"{each}.py").exists()]:
+        del sys.modules[module]
+    assert done.exit_code == status, f"{command}\n{done.output}"
+    return done.output
 
 
 @contextlib.asynccontextmanager

@@ -1,13 +1,11 @@
 """Each block of conformance/README.md is run, here or by the test that `_ELSEWHERE` names.
 
-The commands are run as they are written, but over few cases and for a scheduler that is installed.
+The commands are run as they are written, but over few cases, in this process, and for a scheduler
+that is installed.
 """
 
 import logging
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,6 +15,7 @@ import pytest
 import conformance
 from conformance.outcome import Verdict
 from conformance.targets.target import TargetOptions
+from tests.newcomer import run, run_here
 from tests.thoroughness import thorough_only
 
 from .cases import run_one, write_cases
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 _ROOT: Final = Path(__file__).parent.parent.parent
 _TEXT: Final = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
-_SCRIPTS: Final = Path(sys.executable).parent
 _FEW: Final = "-k status/no-nodes-at-all -k filter/not-enough-cpu"
 
 #: The beginning of each block that another test runs, and the test.
@@ -75,21 +73,6 @@ def _lines(block: str) -> list[str]:
     parts = re.split(r"^(?=\S)", re.sub(r"\s+# .*", "", block), flags=re.MULTILINE)
     lines = [" ".join(part.split()) for part in parts]
     return [line for line in lines if line]
-
-
-def _run(command: str, folder: Path, *, status: int = 0) -> str:
-    path = os.pathsep.join((str(_SCRIPTS), os.environ["PATH"]))
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "HOME": str(folder), "COLUMNS": "200"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == status, f"{command}\n{done.stdout}{done.stderr}"
-    return done.stdout + done.stderr
 
 
 def test_each_block_has_a_test() -> None:
@@ -164,6 +147,8 @@ def _narrowed(line: str) -> str:
     """Return a command with few cases, for kubesched in kube-scheduler's place."""
     line = line.replace("kube-scheduler --config", "kubesched --config")
     line = line.replace("--kubeconfig FILE", "--kubeconfig kubeconfig")
+    if "--executor" not in line and (" run" in line or " fuzz" in line):
+        line += " --workers 0"
     if " run" in line and "--cases" not in line and " -l " not in line:
         line = re.sub(r"-k filter/ ", "", line) + f" {_FEW}"
     if " -l " in line:
@@ -180,24 +165,24 @@ def _narrowed(line: str) -> str:
 def test_the_first_commands_run(
     folder: Path, beside_cluster: Callable[[str], str], line: str
 ) -> None:
-    assert _run(beside_cluster(_narrowed(line)), folder)
+    assert run_here(beside_cluster(_narrowed(line)), folder)
 
 
 def test_reports_are_written_merged_and_compared(folder: Path) -> None:
     written, merged, compared = _lines(_COMMANDS[1])
-    _run(f"{written} {_FEW}", folder)
+    run_here(_narrowed(written), folder)
     for number in (1, 2):
-        shard = f"kubesched-conformance run --shard {number}/2 --report shard-{number}.json {_FEW}"
-        _run(shard, folder)
-    _run(merged, folder)
+        shard = f"kubesched-conformance run --shard {number}/2 --report shard-{number}.json"
+        run_here(_narrowed(shard), folder)
+    run_here(merged, folder)
     assert "**2 passed**" in (folder / "whole.md").read_text(encoding="utf-8")
     (folder / "old.json").write_bytes((folder / "new.json").read_bytes())
-    assert "0 worse" in _run(compared, folder)
+    assert "0 worse" in run_here(compared, folder)
 
 
 @pytest.mark.parametrize("line", _lines(_COMMANDS[2]))
 def test_fuzz_runs(folder: Path, beside_cluster: Callable[[str], str], line: str) -> None:
-    assert _run(beside_cluster(_narrowed(line)), folder)
+    assert run_here(beside_cluster(_narrowed(line)), folder)
 
 
 @thorough_only
@@ -210,13 +195,13 @@ def test_fuzz_runs_on_an_executor(folder: Path) -> None:
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
         machines = _MACHINES.replace("tcp://dask-scheduler:8786", cluster.scheduler_address)
         (folder / "machines.py").write_text(machines, encoding="utf-8")
-        assert "0 broken" in _run(_narrowed(line), folder)
+        assert "0 broken" in run_here(_narrowed(line), folder)
 
 
 @thorough_only  # tests/integration/test_determinism.py runs a part of the suite twice
 def test_two_runs_are_the_same(folder: Path) -> None:
     block = _COMMANDS[4].replace(" run --event-log", f" run {_FEW} --event-log")
-    assert "the same" in _run(block, folder)
+    assert "the same" in run(block, folder)
 
 
 def test_a_running_cluster_is_judged_and_cleaned(
@@ -225,8 +210,8 @@ def test_a_running_cluster_is_judged_and_cleaned(
     judged, cleaned = _lines(beside_cluster(_COMMANDS[5]))
     few = "-k restarts/many-restarts-lose-no-pod"
     judged = judged.replace("https://127.0.0.1:10259", "http://127.0.0.1:1")
-    assert "1 skipped" in _run(f"{judged} {few}", folder, status=1)
-    _run(cleaned, folder)
+    assert "1 skipped" in run_here(f"{judged} {few}", folder, status=1)
+    run_here(cleaned, folder)
 
 
 @pytest.mark.parametrize("text", _STEPS)

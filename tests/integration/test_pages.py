@@ -10,7 +10,7 @@ import yaml
 
 from fakeapi import FakeApiServer
 from tests.integration.api_client import PODS, Api, eventually
-from tests.newcomer import ROOT, Page, lines, run, running, write_kubeconfig
+from tests.newcomer import ROOT, Page, lines, run, run_here, running, write_kubeconfig
 
 OPEN, STORY, SHADOW = Page("docs/operating.md").of("sh")
 EXPLAIN = Page("docs/explain.md")
@@ -64,11 +64,10 @@ def _summarised() -> list[dict[str, object]]:
 def test_a_dump_gets_the_summary_that_the_text_shows(tmp_path: Path) -> None:
     dump_command, *_ = EXPLAIN.of("sh")
     dump = yaml.safe_dump({"kind": "List", "items": _summarised()})
-    (tmp_path / "dump.yaml").write_text(dump, encoding="utf-8")
-    assert dump_command.startswith(run("kubesched-explain --dump-command", tmp_path).strip())
-    command = "cat dump.yaml | " + dump_command.partition(" | ")[2]
+    assert dump_command.startswith(run_here("kubesched-explain --dump-command", tmp_path).strip())
+    explain = dump_command.partition(" | ")[2]
     (shown,) = EXPLAIN.of("text")
-    assert lines(run(command, tmp_path)) == lines(shown)
+    assert lines(run_here(explain, tmp_path, stdin=dump)) == lines(shown)
 
 
 async def test_the_story_of_a_pod_is_printed(tmp_path: Path) -> None:

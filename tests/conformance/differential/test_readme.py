@@ -12,6 +12,7 @@ import pytest
 
 import conformance
 from conformance.format.case import load_cases
+from tests.newcomer import run_here
 from tests.thoroughness import thorough_only
 
 README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
@@ -53,11 +54,10 @@ def test_two_schedulers_differ_as_the_readme_shows(tmp_path: Path) -> None:
     assert sorted(files) == ["cluster.yaml", "packed.yaml"]
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    ended = _run(tmp_path, _shell(section))
-    assert ended.returncode == 1, ended.stderr
+    printed = run_here(_shell(section), tmp_path, status=1)
     (shown,) = re.findall(r"```\n(First divergence.*?)```", section, re.DOTALL)
     for line in shown.splitlines():
-        assert line.removesuffix("...").rstrip() in ended.stdout
+        assert line.removesuffix("...").rstrip() in printed
     assert json.loads((tmp_path / "diff.json").read_bytes())["verdicts"] == {"differs": 1}
 
 
