@@ -67,9 +67,11 @@ class Outside:
         self.extenders: Final = HTTPExtenders(
             with_extenders(config).extenders, clock=clock, environ=os.environ
         )
-        self.informer_factory: Final = InformerFactory(self.client, clock=clock, rng=self.rng)
-        # Source: `BindPod` in `pkg/scheduler/util`, v1.37.
         since_1_37 = version >= SchedulerVersion.V1_37
+        self.informer_factory: Final = InformerFactory(
+            self.client, clock=clock, rng=self.rng, metrics=self.metrics if since_1_37 else None
+        )
+        # Source: `BindPod` in `pkg/scheduler/util`, v1.37.
         binding_retry = Retry.IF_REFUSED if since_1_37 else Retry.IF_NOT_SENT
         self.dispatcher: Final = ApiDispatcher(self.client, clock, binding_retry=binding_retry)
 

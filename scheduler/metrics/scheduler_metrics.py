@@ -138,6 +138,10 @@ class SchedulerMetrics:
     pod_group_schedule_attempts: NumberVec
     pod_group_scheduling_attempt_duration: HistogramVec
     pod_group_scheduling_algorithm_duration: Histogram
+    #: Of the informers of 1.37. Nothing queues: they handle each change when it arrives.
+    informer_processing_latency: HistogramVec
+    informer_queued_items: StateVec
+    informer_store_resource_version: StateVec
     leader_election_master_status: NumberVec
     #: Renewals that read the lease first.
     leader_election_slowpath: NumberVec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import random
 from collections.abc import AsyncIterator
@@ -17,6 +18,8 @@ from scheduler.client import PODS, InformerFactory, RestClient, connection_to
 from scheduler.client.decoding import EventType, WatchEvent
 from scheduler.client.errors import ClientError
 from scheduler.client.informer import Informer, Required
+from scheduler.client.kinds import resource_named
+from scheduler.metrics import SchedulerMetrics
 from scheduler.testing import VirtualClock
 from tests.client.objects import bookmark_json, event_json, pod, pod_json
 from tests.client.scripted_server import ScriptedServer, Stream
@@ -284,13 +287,15 @@ POD_WATCH = Stream(
 
 
 @contextlib.asynccontextmanager
-async def factory(*script: Stream) -> AsyncIterator[tuple[InformerFactory, ScriptedServer]]:
+async def factory(
+    *script: Stream, metrics: SchedulerMetrics | None = None
+) -> AsyncIterator[tuple[InformerFactory, ScriptedServer]]:
     clock = VirtualClock()
     async with (
         ScriptedServer(*script) as server,
         RestClient(connection_to(server.url), user_agent="kubesched/test", clock=clock) as client,
     ):
-        yield InformerFactory(client, clock=clock, rng=random.Random(1)), server
+        yield InformerFactory(client, clock=clock, rng=random.Random(1), metrics=metrics), server
 
 
 async def test_a_factory_runs_its_informers_until_their_owner_ends() -> None:
@@ -312,6 +317,28 @@ async def test_a_factory_runs_its_informers_until_their_owner_ends() -> None:
         assert pods.lister.list("default") == [pod("a")]
         assert server.asked[0].path == "/api/v1/pods"
         assert server.asked[0].query["fieldSelector"] == "status.phase!=Failed"
+
+
+async def test_a_factory_with_metrics_measures_each_list_and_each_change() -> None:
+    seconds = itertools.count()
+    metrics = SchedulerMetrics(lambda: next(seconds))
+    async with factory(POD_WATCH, metrics=metrics) as (informers, _):
+        pods = informers.informer(PODS)
+        informers.informer(resource_named("storageclasses"))
+        runs = asyncio.create_task(pods.run())
+        await pods.wait_for_sync()
+        pods.put(pod("b"))
+        pods.delete(pod("b"))
+        runs.cancel()
+        of_pods = ("kube-scheduler", "", "v1", "pods")
+        of_classes = ("kube-scheduler", "storage.k8s.io", "v1", "storageclasss")
+        latency = metrics.informer_processing_latency.by_labels
+        assert {key: (times.total, times.sum) for key, times in latency.items()} == {
+            of_pods: (3, 3.0),
+            of_classes: (0, 0.0),
+        }
+        assert metrics.informer_queued_items.read() == [(of_pods, 0), (of_classes, 0)]
+        assert metrics.informer_store_resource_version.read() == [(of_pods, 1)]
 
 
 async def test_a_bug_in_an_informer_reaches_its_owner() -> None:
