@@ -224,6 +224,11 @@ class Plugins(ConfigStruct, frozen=True):
     """
 
     always_written: ClassVar[frozenset[str]] = ALL_FIELDS
+    since: ClassVar[Mapping[str, SchedulerVersion]] = {
+        "placement_generate": SchedulerVersion.V1_36,
+        "placement_score": SchedulerVersion.V1_36,
+        "pod_group_post_filter": SchedulerVersion.V1_37,
+    }
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -238,12 +243,6 @@ class Plugins(ConfigStruct, frozen=True):
     bind: PluginSet = PluginSet()
     post_bind: PluginSet = PluginSet()
     multi_point: PluginSet = PluginSet()
-    since: ClassVar[Mapping[str, SchedulerVersion]] = {
-        "placement_generate": SchedulerVersion.V1_36,
-        "placement_score": SchedulerVersion.V1_36,
-        "pod_group_post_filter": SchedulerVersion.V1_37,
-    }
-
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
     #: Without effect: the pod groups of 1.37 are not built.

@@ -35,10 +35,11 @@ class CapacityError(Exception):
 
 
 class CapacityRules(NamedTuple):
-    """The arithmetic of a version. Ranges count in a unit, which is in nano-units."""
+    """The arithmetic of a version."""
 
+    #: The unit in which a range counts, in nano-units.
     unit: Callable[[CapacityRequestPolicyRange], int]
-    #: Rounds an amount up to the least one plus a multiple of the step; the last is the unit.
+    #: Rounds an amount up to the minimum plus a multiple of the step, in a unit.
     rounded: Callable[[Amount, int, Quantity, int], Amount]
     #: True if a negative amount ends the search.
     refuses_negative: bool
@@ -133,7 +134,7 @@ def _rounded_up(amount: Amount, least: int, step_text: Quantity, unit: int) -> A
 
 
 def _rounded_if_representable(amount: Amount, least: int, step_text: Quantity, unit: int) -> Amount:
-    """Raise `CapacityError` for amounts that are too large or too fine for the unit (v1.37)."""
+    """Return the amount rounded up; raises `CapacityError` if it is too large or fine (v1.37)."""
     shown = quantity_text(amount.nanos, amount.text)
     is_milli = unit == _MILLI
     if is_milli and not _is_representable(amount.nanos):

@@ -99,8 +99,8 @@ class DeviceRules(NamedTuple):
     keeps_away: Callable[[DeviceTaint], bool] = lambda taint: (
         taint.effect in ("NoExecute", "NoSchedule")
     )
-    #: What the counters left for a device are kept by. As upstream, pools of two drivers with one
-    #: name are mixed.
+    #: The key of the counters that are left for a device, and the sets of them. As upstream, pools
+    #: of two drivers with one name have one key.
     counters_key: Callable[[Pool, PoolDevice], object] = lambda pool, device: pool.id.pool
     counter_sets: Callable[[Pool, PoolDevice], Iterable[CounterSet]] = lambda pool, device: (
         pool.counter_sets.values()

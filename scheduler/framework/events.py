@@ -69,7 +69,7 @@ class ActionType(enum.IntFlag):
 class EventResource(enum.StrEnum):
     """The kind of the changed object. Other kinds are texts, `<plural>.<version>.<group>`."""
 
-    #: All that follow. Only plugins register for it; events are about one of them.
+    #: Any pod. Only plugins register for it; an event is about one of the next four.
     POD = "Pod"
     #: A pod with a node.
     ASSIGNED_POD = "AssignedPod"

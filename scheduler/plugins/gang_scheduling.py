@@ -54,7 +54,7 @@ def _gang_of_pod_group(handle: Handle, pod: PodInfo) -> GangSchedulingPolicy | N
 
 
 def _gang_of_workload(handle: Handle, pod: PodInfo) -> GangSchedulingPolicy | None:
-    """Return the same in 1.35: groups are parts of a Workload, with a copy for each replica key."""
+    """Return the policy as of 1.35: of a part of a Workload, which the pod names."""
     named = pod.spec.workload_ref
     assert named is not None, "the pod has a group"
     name, wanted = named.name, named.pod_group

@@ -143,7 +143,7 @@ class NodeResourcesFit(Plugin):
         return self._devices.classes.backed_by_devices(names)
 
     def _backed_in_1_34(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the same; as upstream all scalar ones, if none of them is an extended resource."""
+        """Return the same resources; all scalar ones if none is an extended one (v1.34)."""
         if any(map(resources.is_extended_resource_name, names)):
             return self._backed_by_devices(names)
         return frozenset(names) - {*_NATIVE}
