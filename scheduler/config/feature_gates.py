@@ -1,8 +1,8 @@
 """Feature gates of kube-scheduler: their settings, and the gates that are built.
 
     settings = parse_settings(["GenericWorkload=true,GangScheduling=true"])
-    version = effective_version(["1.35"], [])      # raises ConfigError
-    gates = enabled_gates(settings, version)       # raises ConfigError
+    version = effective_version(["1.35"], [], SchedulerVersion.V1_36)   # raises ConfigError
+    gates = enabled_gates(settings, version)                            # raises ConfigError
 
 All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
 the gate and this program does not have that behaviour. The gates are in `features.json`, for each
@@ -142,9 +142,7 @@ def parse_settings(values: Iterable[str]) -> dict[str, bool]:
 
 
 def effective_version(
-    emulated: Iterable[str],
-    min_compatibility: Iterable[str],
-    scheduler: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
+    emulated: Iterable[str], min_compatibility: Iterable[str], scheduler: SchedulerVersion
 ) -> EffectiveVersion:
     """Parse `--emulated-version` and `--min-compatibility-version`. Raises ConfigError.
 

@@ -23,7 +23,7 @@ from scheduler.cel import (
 from scheduler.cel import types as cel_types
 from scheduler.cel.types import Type, map_of
 from scheduler.cel.values import Semver, parse_semver, quantity
-from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
+from scheduler.config.versions import SchedulerVersion
 from scheduler.lru_cache import LruCache
 
 if TYPE_CHECKING:
@@ -122,11 +122,7 @@ class _Results(Generic[T]):
 class SelectorVerdicts:
     """The verdicts of expressions on devices, for all claims and nodes."""
 
-    def __init__(
-        self,
-        gates: FeatureGates = frozenset(),
-        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
-    ) -> None:
+    def __init__(self, gates: FeatureGates, version: SchedulerVersion) -> None:
         since_1_37 = version >= SchedulerVersion.V1_37
         has_lists = LIST_TYPE_ATTRIBUTES in gates or since_1_37
         self._error: Final = _selector_error_on_device if since_1_37 else _selector_error

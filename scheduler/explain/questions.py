@@ -12,7 +12,6 @@ from scheduler.api.core import Node, Pod
 from scheduler.client import NODES, PODS
 from scheduler.client.kinds import KINDS_BY_NAME
 from scheduler.config import (
-    DEFAULT_SCHEDULER_VERSION,
     ConfigError,
     FeatureGates,
     SchedulerVersion,
@@ -59,9 +58,7 @@ class Question(msgspec.Struct, frozen=True):
         off = {ASYNC_PREEMPTION, *(self.features.keys() - on)}
         return (default_feature_gates(version) | on) - off
 
-    def configuration(
-        self, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
-    ) -> KubeSchedulerConfiguration:
+    def configuration(self, version: SchedulerVersion) -> KubeSchedulerConfiguration:
         """Return the configuration. Raises `QuestionError`."""
         raw = bytes(self.config)
         scheme = SCHEME._replace(gates=self.feature_gates(version), version=version)
@@ -84,11 +81,7 @@ class Question(msgspec.Struct, frozen=True):
             raise self.error(error) from error
         return objects
 
-    def world(
-        self,
-        plugins: Iterable[type[Plugin] | str] = (),
-        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
-    ) -> World:
+    def world(self, plugins: Iterable[type[Plugin] | str], version: SchedulerVersion) -> World:
         """Build the cluster. Raises `QuestionError` or an error of the profiles."""
         others = self.objects_by_kind()
         return World(

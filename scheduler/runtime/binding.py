@@ -59,11 +59,7 @@ class BindingPlugins:
     """
 
     def __init__(
-        self,
-        plugins: Mapping[str, Sequence[Plugin]],
-        meter: Meter,
-        *,
-        joins_pre_binds: bool = True,
+        self, plugins: Mapping[str, Sequence[Plugin]], meter: Meter, *, joins_pre_binds: bool
     ) -> None:
         self.meter: Final = meter
         self._plugins: Final = plugins

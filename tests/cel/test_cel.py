@@ -18,6 +18,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSliceSpec,
 )
 from scheduler.api.dynamic_resources import DeviceSelector as Selector
+from scheduler.config import DEFAULT_SCHEDULER_VERSION
 from scheduler.devices.pools import PoolDevice
 from scheduler.devices.selectors import SelectorError, SelectorVerdicts
 
@@ -40,11 +41,15 @@ SLICE = ResourceSlice(
 )
 
 
+def verdicts() -> SelectorVerdicts:
+    return SelectorVerdicts(frozenset(), DEFAULT_SCHEDULER_VERSION)
+
+
 def verdict(expression: str) -> bool | str:
     """The verdict on the device, or the text of the error."""
     try:
         device = PoolDevice(SLICE, DEVICE)
-        return SelectorVerdicts().match([Selector(Cel(expression))], device)
+        return verdicts().match([Selector(Cel(expression))], device)
     except SelectorError as error:
         return str(error)
 
@@ -198,13 +203,13 @@ def test_errors_while_evaluating(expression: str, error: str) -> None:
 def test_an_attribute_without_a_known_value_is_an_error() -> None:
     broken = Device("broken", attributes={"odd": DeviceAttribute()})
     with pytest.raises(SelectorError, match="attribute odd: unsupported attribute value"):
-        SelectorVerdicts().match([Selector(Cel("true"))], PoolDevice(SLICE, broken))
+        verdicts().match([Selector(Cel("true"))], PoolDevice(SLICE, broken))
     old = Device("old", attributes={"v": DeviceAttribute(version_value="1")})
     with pytest.raises(SelectorError, match="attribute v: parse semantic version: No Major"):
-        SelectorVerdicts().match([Selector(Cel("true"))], PoolDevice(SLICE, old))
+        verdicts().match([Selector(Cel("true"))], PoolDevice(SLICE, old))
 
 
 def test_the_number_of_the_selector_is_named() -> None:
     selectors = [Selector(Cel("true")), Selector(Cel("1"))]
     with pytest.raises(SelectorError, match="selector #1: CEL compile error"):
-        SelectorVerdicts().match(selectors, PoolDevice(SLICE, DEVICE))
+        verdicts().match(selectors, PoolDevice(SLICE, DEVICE))

@@ -27,7 +27,9 @@ def gates_of(*values: str) -> frozenset[str]:
 
 
 def emulated(version: str, *values: str) -> frozenset[str]:
-    return enabled_gates(parse_settings(values), effective_version([version], []))
+    return enabled_gates(
+        parse_settings(values), effective_version([version], [], DEFAULT_SCHEDULER_VERSION)
+    )
 
 
 def test_without_settings_the_gates_are_the_defaults() -> None:

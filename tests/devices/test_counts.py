@@ -20,6 +20,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from scheduler.config import DEFAULT_SCHEDULER_VERSION
 from scheduler.devices.allocated import AllocatedState, Devices
 from scheduler.devices.counts import DeviceCount, device_count
 from scheduler.devices.pools import DeviceId, PoolRules, Slices
@@ -87,5 +88,5 @@ def counted(expression: str, spec: ResourceSliceSpec) -> DeviceCount:
         DeviceClass(ObjectMeta(name="class"), DeviceClassSpec((selector,))),
         slices=Slices([ResourceSlice(ObjectMeta(name="s"), spec)], rules=PoolRules()),
         state=AllocatedState(written, Devices()),
-        verdicts=SelectorVerdicts(),
+        verdicts=SelectorVerdicts(frozenset(), DEFAULT_SCHEDULER_VERSION),
     )

@@ -122,7 +122,7 @@ def test_an_invalid_pool_ends_the_search_in_1_34_only(version: SchedulerVersion)
     allocator = Allocator(
         state=AllocatedState(Devices(), Devices()),
         class_of=lambda name: DeviceClass(),
-        verdicts=SelectorVerdicts(),
+        verdicts=SelectorVerdicts(frozenset(), version),
         gates=FeatureGates(),
         rules=rules_of(version),
     )

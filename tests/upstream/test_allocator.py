@@ -33,6 +33,7 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.quantity import parse_quantity
 from scheduler.assembly.gated_fields import transforms
+from scheduler.config import DEFAULT_SCHEDULER_VERSION
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.capacity import CAPACITY_OF_1_36, consumed, fits
 from scheduler.devices.manager import DraManager
@@ -211,7 +212,9 @@ def test_selectors_choose_upstreams_devices(case: Case) -> None:
     spec = ResourceSliceSpec(case.get("driver", ""), ResourcePool("pool"), devices=(device,))
     selector = DeviceSelector(CELDeviceSelector(case["expression"]))
 
-    verdicts = SelectorVerdicts(frozenset({LIST_TYPE_ATTRIBUTES} if case.get("lists") else ()))
+    verdicts = SelectorVerdicts(
+        frozenset({LIST_TYPE_ATTRIBUTES} if case.get("lists") else ()), DEFAULT_SCHEDULER_VERSION
+    )
 
     def match() -> bool:
         return verdicts.match([selector], PoolDevice(ResourceSlice(spec=spec), device))
