@@ -215,7 +215,7 @@ class Endpoints:
         for endpoint in self._health:
             self._handlers.update(endpoint.handlers())
         if "ComponentFlagz" in gates:
-            self._handlers["/flagz"] = Flagz(flags).answer
+            self._handlers["/flagz"] = Flagz(flags, version=self._version).answer
         if "ComponentStatusz" in gates:
             listed = [path for path in self._handlers if not path.startswith("/debug/")]
             self._handlers["/statusz"] = Statusz(

@@ -69,8 +69,8 @@ def status_reply(
     request: web.BaseRequest,
     *,
     code: int,
-    reason: str,
     message: str,
+    reason: str = "",
     details: Mapping[str, str] | None = None,
 ) -> web.Response:
     """Return a failure as a `metav1.Status`, in JSON or YAML as the client accepts it."""
@@ -80,8 +80,9 @@ def status_reply(
         "metadata": {},
         "status": "Failure",
         "message": message,
-        "reason": reason,
     }
+    if reason:
+        status["reason"] = reason
     if details is not None:
         status["details"] = details
     headers = _NOSNIFF if code == 403 else None

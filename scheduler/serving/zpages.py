@@ -2,18 +2,19 @@
 
 As plain text, or as JSON or YAML for a client that accepts a kind, such as
 `application/json;v=v1beta1;g=config.k8s.io;as=Flagz`.
-Source: apiserver `pkg/server/{flagz,statusz}`.
+Source: apiserver `pkg/server/{flagz,statusz}`, in 1.34 component-base `zpages`.
 """
 
 from __future__ import annotations
 
 import datetime
 import platform
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.config.encode import go_yaml
-from scheduler.serving.negotiation import WantedKind, negotiated
-from scheduler.serving.replies import bytes_reply, json_object_reply, status_reply, text_reply
+from scheduler.config.versions import SchedulerVersion
+from scheduler.serving.negotiation import WantedKind, clauses, negotiated
+from scheduler.serving.replies import bytes_reply, error_reply, json_object_reply, status_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,38 +23,69 @@ if TYPE_CHECKING:
 
     from scheduler.clock import Clock
     from scheduler.config import EffectiveVersion
-    from scheduler.serving.negotiation import Choice
+    from scheduler.serving.negotiation import Choice, Clause
 
 COMPONENT: Final = "kube-scheduler"
 _GROUP: Final = "config.k8s.io"
-_VERSIONS: Final = ("v1alpha1", "v1beta1")
-_DEPRECATED: Final = "v1alpha1"
 _JSON: Final = "application/json"
 _YAML: Final = "application/yaml"
+_PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _TEXT: Final = "text/plain"
-_MEDIA_TYPES: Final = (_JSON, _YAML, _TEXT)
+_UTF8_TEXT: Final = "text/plain; charset=utf-8"
+
+
+class _Forms(NamedTuple):
+    """Media types and versions of an object. What is accepted but not written ends in an error."""
+
+    accepted: tuple[str, ...]
+    written: tuple[str, ...]
+    versions: tuple[str, ...]
+    deprecated: str
+
+
+_FORMS: Final = _Forms((_JSON, _YAML, _TEXT), (_JSON, _YAML), ("v1alpha1", "v1beta1"), "v1alpha1")
+_FORMS_OF_1_35: Final = _Forms((_JSON, _YAML, _PROTOBUF, _TEXT), (_JSON,), ("v1alpha1",), "")
 
 
 class _Page:
-    """A page in all its forms."""
+    """A page in all its forms. 1.34 has text alone."""
 
     kind: str
 
-    def answer(self, request: web.BaseRequest) -> web.Response:
+    def __init__(self, version: SchedulerVersion) -> None:
+        self._forms: Final = _FORMS if version >= SchedulerVersion.V1_36 else _FORMS_OF_1_35
+        negotiates = version >= SchedulerVersion.V1_35
+        self.answer: Final = self._in_any_form if negotiates else self._as_text
+        self._negotiated_text_type = _UTF8_TEXT
+        self._heading = (
+            f"\n{COMPONENT} {self.kind.lower()}\n"
+            "Warning: This endpoint is not meant to be machine parseable, has no formatting "
+            "compatibility guarantees and is for debugging purposes only.\n"
+        )
+
+    def _as_text(self, request: web.BaseRequest) -> web.Response:
+        if any(map(_is_text, clauses(request.headers.get("Accept", "")))):
+            return self._plain(_UTF8_TEXT)
+        return error_reply(f"media type not acceptable, must be: {_TEXT}", status=406)
+
+    def _in_any_form(self, request: web.BaseRequest) -> web.Response:
         header = request.headers.get("Accept", "")
-        choice = negotiated(header, _MEDIA_TYPES, allows=self._allows)
+        choice = negotiated(header, self._forms.accepted, allows=self._allows)
         if choice is None and header.strip():
-            accepted = ", ".join(_MEDIA_TYPES)
+            accepted = ", ".join(self._forms.accepted)
             message = f"only the following media types are accepted: {accepted}"
             return status_reply(request, code=406, reason="NotAcceptable", message=message)
         if choice is None or choice.kind is None:
-            return text_reply(self._heading() + self._text(), nosniff=False)
+            return self._plain(self._negotiated_text_type if choice is not None else _UTF8_TEXT)
+        if choice.media_type not in self._forms.written:
+            message = f"content negotiation failed: unsupported media type '{choice.media_type}'"
+            return status_reply(request, code=500, message=message)
         return self._structured(request, choice, choice.kind)
 
     def _allows(self, media_type: str, kind: WantedKind | None) -> bool:
         if media_type == _TEXT:
             return kind is None
-        return kind in {WantedKind(_GROUP, version, self.kind) for version in _VERSIONS}
+        return kind in {WantedKind(_GROUP, version, self.kind) for version in self._forms.versions}
 
     def _structured(
         self, request: web.BaseRequest, choice: Choice, kind: WantedKind
@@ -66,7 +98,7 @@ class _Page:
         }
         full_type = f"{choice.media_type};g={_GROUP};v={kind.version};as={self.kind}"
         headers = {}
-        if kind.version == _DEPRECATED:
+        if kind.version == self._forms.deprecated:
             headers["Warning"] = (
                 f'299 - "This version of the {self.kind.lower()} endpoint is deprecated. '
                 'Please use a newer version."'
@@ -81,12 +113,8 @@ class _Page:
             is_pretty=choice.is_pretty,
         )
 
-    def _heading(self) -> str:
-        return (
-            f"\n{COMPONENT} {self.kind.lower()}\n"
-            "Warning: This endpoint is not meant to be machine parseable, has no formatting "
-            "compatibility guarantees and is for debugging purposes only.\n"
-        )
+    def _plain(self, content_type: str) -> web.Response:
+        return bytes_reply((self._heading + self._text()).encode(), content_type=content_type)
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -100,8 +128,11 @@ class Flagz(_Page):
 
     kind = "Flagz"
 
-    def __init__(self, flags: Mapping[str, str]) -> None:
+    def __init__(self, flags: Mapping[str, str], *, version: SchedulerVersion) -> None:
+        super().__init__(version)
         self._flags: Final = flags
+        if version < SchedulerVersion.V1_35:
+            self._heading = self._heading.replace("flagz", "flags") + "\n"
 
     def _text(self) -> str:
         return "".join(f"{name} {value}\n" for name, value in self._flags.items())
@@ -119,9 +150,13 @@ class Statusz(_Page):
     kind = "Statusz"
 
     def __init__(self, paths: Iterable[str], *, clock: Clock, version: EffectiveVersion) -> None:
+        super().__init__(version.scheduler)
+        if version.scheduler is SchedulerVersion.V1_35:
+            self._negotiated_text_type = _TEXT
         self._emulation: Final = version.texts[0]
         self._binary: Final = version.scheduler.release.removeprefix("v")
-        self._paths: Final = sorted({f"/{path.split('/')[1]}" for path in paths})
+        folders = {f"/{path.split('/')[1]}" for path in paths}
+        self._paths: Final = sorted(folders) if version.scheduler >= SchedulerVersion.V1_35 else []
         self._clock: Final = clock
         self._started: Final = datetime.datetime.fromtimestamp(int(clock.now()), datetime.UTC)
 
@@ -137,7 +172,7 @@ class Statusz(_Page):
             f"Go version: {_python()}\n"
             f"Binary version: {self._binary}\n"
             f"Emulation version: {self._emulation}\n"
-            f"Paths: {' '.join(self._paths)}\n"
+            f"{'Paths: ' if self._paths else ''}{' '.join(self._paths)}\n"
         )
 
     def _fields(self) -> Mapping[str, object]:
@@ -149,6 +184,13 @@ class Statusz(_Page):
             "emulationVersion": self._emulation,
             "paths": self._paths,
         }
+
+
+def _is_text(clause: Clause) -> bool:
+    """Return True for text without parameters, or in UTF-8."""
+    is_plain = clause.type in {"text", "*"} and clause.subtype in {"plain", "*"}
+    is_utf_8 = clause.parameters.get("charset", "utf-8").lower() == "utf-8"
+    return is_plain and is_utf_8 and not clause.parameters.keys() - {"charset"}
 
 
 def _python() -> str:

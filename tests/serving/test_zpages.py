@@ -1,4 +1,4 @@
-"""/flagz, /statusz and profiling answer as kube-scheduler v1.36.3 does; texts recorded from it."""
+"""/flagz, /statusz and profiling answer as kube-scheduler; texts recorded from its versions."""
 
 import asyncio
 import json
@@ -9,7 +9,12 @@ import aiohttp
 import pytest
 import yaml
 
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    DEFAULT_SCHEDULER_VERSION,
+    EffectiveVersion,
+    SchedulerVersion,
+)
 from scheduler.serving.http_server import SchedulerServer, create_listener
 from tests.serving.served import Served
 
@@ -21,8 +26,13 @@ WARNING = (
 
 
 @pytest.fixture
-def scheduler() -> Served:
-    return Served()
+def version() -> SchedulerVersion:
+    return DEFAULT_SCHEDULER_VERSION
+
+
+@pytest.fixture
+def scheduler(version: SchedulerVersion) -> Served:
+    return Served(effective_version=EffectiveVersion.of(version))
 
 
 @pytest.fixture
@@ -171,6 +181,61 @@ async def test_the_status_has_age_and_versions(
         *("kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion"),
         *("binaryVersion", "emulationVersion", "paths"),
     ]
+
+
+@pytest.mark.parametrize("version", [SchedulerVersion.V1_34])
+@pytest.mark.parametrize(
+    ("accept", "is_accepted"),
+    [
+        ("*/*", True),
+        ("*/plain", True),
+        ("text/html, text/plain;charset=UTF-8;q=0", True),
+        ("text/plain;charset=utf-16", False),
+        ("text/plain;pretty=1", False),
+        (f"{STRUCTURED}Flagz", False),
+        ("", False),
+    ],
+)
+async def test_pages_of_1_34_are_text(
+    session: aiohttp.ClientSession, accept: str, is_accepted: bool
+) -> None:
+    refusal = "media type not acceptable, must be: text/plain\n"
+    page = f"\nkube-scheduler flags\n{WARNING}\nconfig \nv 0\n"
+    assert await _get(session, "/flagz", accept) == (
+        200 if is_accepted else 406,
+        "text/plain; charset=utf-8",
+        page if is_accepted else refusal,
+    )
+    if is_accepted:
+        _, _, text = await _get(session, "/statusz", accept)
+        assert text.endswith("\nBinary version: 1.34.4\nEmulation version: 1.34\n\n")
+
+
+@pytest.mark.parametrize("version", [SchedulerVersion.V1_35])
+async def test_pages_of_1_35_are_text_or_json_of_v1alpha1(session: aiohttp.ClientSession) -> None:
+    kind = "v=v1alpha1;g=config.k8s.io;as=Flagz"
+    async with session.get("/flagz", headers={"Accept": f"application/json;{kind}"}) as response:
+        assert "Warning" not in response.headers
+        assert (await response.json(content_type=None))["apiVersion"] == "config.k8s.io/v1alpha1"
+    status, _, text = await _get(session, "/flagz", f"{STRUCTURED}Flagz")
+    assert status == 406
+    assert json.loads(text)["message"].endswith(
+        ": application/json, application/yaml, application/vnd.kubernetes.protobuf, text/plain"
+    )
+    status, _, text = await _get(session, "/flagz", f"application/yaml;{kind}")
+    assert (status, json.loads(text)) == (
+        500,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": "content negotiation failed: unsupported media type 'application/yaml'",
+            "code": 500,
+        },
+    )
+    assert (await _get(session, "/statusz", "*/*"))[1] == "text/plain"
+    assert (await _get(session, "/statusz", ""))[1] == "text/plain; charset=utf-8"
 
 
 async def test_the_pages_are_behind_their_gates() -> None:
