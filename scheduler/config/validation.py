@@ -73,15 +73,10 @@ def validate_config(config: KubeSchedulerConfiguration, scheme: Scheme) -> list[
 
 def errors_of(version: SchedulerVersion, errors: Iterable[FieldError]) -> list[FieldError]:
     """Return errors in the words of a version."""
-    if version >= SchedulerVersion.V1_35:
-        return list(errors)
-    return [FieldError(error.path, _in_words_of_1_34(error.body)) for error in errors]
-
-
-def _in_words_of_1_34(text: str) -> str:
-    for later, words in _WORDS_OF_1_34.items():
-        text = text.replace(later, words)
-    return text
+    if version < SchedulerVersion.V1_35:
+        for later, words in _WORDS_OF_1_34.items():
+            errors = [FieldError(each.path, each.body.replace(later, words)) for each in errors]
+    return list(errors)
 
 
 def _leader_election_errors(

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-_NOT_UPDATED: Final = "Failed to update lease"
 #: The period of log lines about the same failure.
 _REPORT_SECONDS: Final = 60.0
 
@@ -149,24 +148,8 @@ class Candidate:
         """Give the lease back, so that no candidate has to wait; return True if we do not lead.
 
         Unlike upstream, this reads the holder first: a lease that another candidate took stays.
+        Raises ClientError if the lease cannot be written.
         """
-        try:
-            return await self._release()
-        except Conflict as error:
-            self._report(logging.ERROR, _NOT_UPDATED, error)
-            return False
-
-    async def release_despite_conflicts(self) -> bool:
-        """Give the lease back as `release`, and again if a renewal under way came between."""
-        while True:
-            try:
-                return await self._release()
-            except Conflict:
-                lock = str(self._lock)
-                _log.log(V4, "Conflict when releasing lease, retrying", {"lock": lock})
-
-    async def _release(self) -> bool:
-        """Give the lease back once. Raises Conflict."""
         now = self._clock.now()
         try:
             record = await self._get()
@@ -184,9 +167,18 @@ class Candidate:
             renew_time=moment,
             lease_transitions=record.lease_transitions or 0,
         )
-        return await self._is_written(
-            released, self._lock.update(released), _NOT_UPDATED, raises=(Conflict,)
-        )
+        await self._lock.update(released)
+        self._observe(released)
+        return True
+
+    async def release_despite_conflicts(self) -> bool:
+        """Give the lease back as `release`, and again if a renewal under way came between."""
+        while True:
+            try:
+                return await self.release()
+            except Conflict:
+                lock = str(self._lock)
+                _log.log(V4, "Conflict when releasing lease, retrying", {"lock": lock})
 
     def is_older_than(self, seconds: float) -> bool:
         """Return True if we hold a lease that was last renewed more than `seconds` ago."""
@@ -222,7 +214,8 @@ class Candidate:
             return None
 
     async def _update(self, record: LeaseSpec) -> bool:
-        return await self._is_written(record, self._lock.update(record), _NOT_UPDATED)
+        update = self._lock.update(record)
+        return await self._is_written(record, update, "Failed to update lease")
 
     async def _is_written(
         self,
@@ -231,12 +224,9 @@ class Candidate:
         failure: str,
         *,
         level: int = logging.ERROR,
-        raises: tuple[type[ClientError], ...] = (),
     ) -> bool:
         try:
             await write
-        except raises:
-            raise
         except ClientError as error:
             self._report(level, failure, error)
             return False

@@ -26,7 +26,7 @@ import uuid
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from scheduler.api.duration import SECOND
-from scheduler.client import RestClient
+from scheduler.client import ClientError, RestClient
 from scheduler.clock import wait_for
 from scheduler.config import ConfigError
 from scheduler.klog import V5
@@ -182,11 +182,9 @@ class LeaderElector:
         try:
             release = self._try(self._release())
             await wait_for(release, self._deadline_seconds, self._clock)
-        except TimeoutError:
-            _log.error(
-                "Failed to release lease",
-                {"lock": str(self._lock), "err": "context deadline exceeded"},
-            )
+        except (ClientError, TimeoutError) as error:
+            problem = error if str(error) else "context deadline exceeded"
+            _log.error("Failed to release lease", {"lock": str(self._lock), "err": problem})
         self._report("stopped leading")
 
     async def _renew_once(self) -> None:

@@ -35,7 +35,7 @@ _UTF8_TEXT: Final = "text/plain; charset=utf-8"
 
 
 class _Forms(NamedTuple):
-    """Media types and versions of an object. What is accepted but not written ends in an error."""
+    """Media types and versions of an object. Of the accepted types, some are not written."""
 
     accepted: tuple[str, ...]
     written: tuple[str, ...]

@@ -187,8 +187,9 @@ def test_a_lease_that_was_taken_from_us_is_not_given_back_by_us() -> None:
 
 def test_a_release_that_meets_a_conflict_is_not_tried_again_before_1_37() -> None:
     tested = leader()
-    done, calls = tested.play(tested.release(), 4, tested.observed, CHANGED)
-    assert (done, [call.verb for call in calls]) == (False, ["GET", "UPDATE"])
+    with pytest.raises(Conflict):
+        tested.play(tested.release(), 4, tested.observed, CHANGED)
+    assert [call.verb for call in tested.lock.calls] == ["GET", "UPDATE"]
 
 
 def test_a_release_that_meets_a_conflict_is_tried_again_with_the_lease_of_then() -> None:
