@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.config.types import Plugin, Plugins, PluginSet, fields_of
-from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates
@@ -41,9 +41,7 @@ _TABLE: Final = msgspec.json.decode(
 )
 
 
-def default_plugins(
-    gates: FeatureGates, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
-) -> Plugins:
+def default_plugins(gates: FeatureGates, version: SchedulerVersion) -> Plugins:
     """Return the default plugins under these feature gates, all by `multiPoint`."""
     enabled = tuple(
         Plugin(row.name, row.weight)

@@ -60,9 +60,7 @@ _ALWAYS_WRITTEN: Final[Mapping[type, frozenset[str]]] = MappingProxyType(
 )
 
 
-def encode_config(
-    config: KubeSchedulerConfiguration, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
-) -> Json:
+def encode_config(config: KubeSchedulerConfiguration, version: SchedulerVersion) -> Json:
     """Return the configuration as a JSON object with `apiVersion` and `kind`."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(config, version)}
 
@@ -94,9 +92,7 @@ def internal_config(config: KubeSchedulerConfiguration, version: SchedulerVersio
     return {"apiVersion": API_VERSION, **fields}
 
 
-def config_yaml(
-    config: KubeSchedulerConfiguration, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
-) -> str:
+def config_yaml(config: KubeSchedulerConfiguration, version: SchedulerVersion) -> str:
     """Return the configuration as YAML, as `--write-config-to` writes it.
 
     The arguments of plugins are sorted by the plugins' names.

@@ -69,12 +69,12 @@ def changed(fields: Case, changes: Case) -> Case:
 
 def differs_from_default(config: KubeSchedulerConfiguration, want: Case) -> tuple[Case, Case]:
     """A configuration and the one it should be, as JSON and without the arguments' type meta."""
-    default = _without_type_meta(encode_config(default_config(SCHEME)))
+    default = _without_type_meta(encode_config(default_config(SCHEME), SCHEME.version))
     (default_profile,) = default.pop("profiles")
     profiles = want.get("profiles", [{}])
     expected = _patched(default, {**want, "profiles": None})
     expected["profiles"] = [_expected_profile(default_profile, patch) for patch in profiles]
-    return _without_type_meta(encode_config(config)), expected
+    return _without_type_meta(encode_config(config, SCHEME.version)), expected
 
 
 def _expected_profile(default: Case, patch: Case) -> Case:

@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
+    DEFAULT_SCHEDULER_VERSION,
     Plugin,
     Plugins,
     SchedulerVersion,
@@ -12,6 +13,8 @@ from scheduler.config import (
 )
 from scheduler.config.decode import decode
 from tests.config.tables import Case, gates, sources, table
+
+DEFAULTS = default_plugins(DEFAULT_FEATURE_GATES, DEFAULT_SCHEDULER_VERSION)
 
 
 def _plugins(value: Case) -> Plugins:
@@ -24,11 +27,11 @@ def _plugins(value: Case) -> Plugins:
 def test_feature_gates_add_plugins_and_take_them_away(case: Case) -> None:
     enabled = [
         plugin
-        for plugin in default_plugins(DEFAULT_FEATURE_GATES).multi_point.enabled
+        for plugin in DEFAULTS.multi_point.enabled
         if plugin.name not in case.get("without", ())
     ]
     enabled += [Plugin(**entry) for entry in case.get("appended", ())]
-    plugins = default_plugins(gates(case["gates"]))
+    plugins = default_plugins(gates(case["gates"]), DEFAULT_SCHEDULER_VERSION)
     assert list(plugins.multi_point.enabled) == enabled
     assert [name for name, point in plugins.points() if point.enabled or point.disabled] == [
         "multiPoint"
@@ -36,7 +39,7 @@ def test_feature_gates_add_plugins_and_take_them_away(case: Case) -> None:
 
 
 def test_the_default_plugins_are_upstreams_in_order_and_weight() -> None:
-    enabled = default_plugins(DEFAULT_FEATURE_GATES).multi_point.enabled
+    enabled = DEFAULTS.multi_point.enabled
     assert " ".join(f"{plugin.name}={plugin.weight}" for plugin in enabled) == (
         "SchedulingGates=0 PrioritySort=0 NodeUnschedulable=0 NodeName=0 TaintToleration=3 "
         "NodeAffinity=2 NodePorts=0 NodeResourcesFit=1 VolumeRestrictions=0 NodeVolumeLimits=0 "

@@ -70,7 +70,7 @@ def test_a_field_of_a_later_version_is_unknown(
 
 def test_configz_has_the_fields_of_the_version() -> None:
     config = default_config(SCHEME)
-    assert "placementScore" in json.dumps(encode_config(config))
+    assert "placementScore" in json.dumps(encode_config(config, V1_36))
     assert "placementScore" not in json.dumps(encode_config(config, V1_35))
 
 

@@ -335,7 +335,7 @@ def test_a_ratio_of_requests_is_a_strategy(
         fit.args.scoring_strategy.requested_to_capacity_ratio.shape if listed else fit.args.shape
     )
     assert [(point.utilization, point.score) for point in shape] == [(0, 0), (100, 10)]
-    modern = config_yaml(found.modern)
+    modern = config_yaml(found.modern, SCHEME.version)
     assert "requestedToCapacityRatio:" in modern
     assert all(f"name: {name}" in modern for name in listed)
 
@@ -359,7 +359,7 @@ def test_the_symmetric_weight_is_an_argument_in_both_configurations() -> None:
     found = translated(policy_text(priorities=[entry], hardPodAffinitySymmetricWeight=42))
     plugin = next(p for p in framework_of(found).plugins["score"])
     assert plugin.args.hard_pod_affinity_weight == 42
-    assert "hardPodAffinityWeight: 42" in config_yaml(found.modern)
+    assert "hardPodAffinityWeight: 42" in config_yaml(found.modern, SCHEME.version)
 
 
 def test_extenders_are_translated_whatever_the_case_of_their_fields() -> None:
@@ -398,7 +398,7 @@ def test_the_modern_configuration_has_in_tree_plugins_only_and_reads_back() -> N
             alwaysCheckAllPredicates=True,
         )
     )
-    text = found.comments() + config_yaml(found.modern)
+    text = found.comments() + config_yaml(found.modern, SCHEME.version)
     read = load_text(text, SCHEME)
     assert validate_config(read, SCHEME) == []
     plugins = read.profiles[0].plugins
