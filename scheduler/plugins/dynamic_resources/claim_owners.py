@@ -24,7 +24,7 @@ from scheduler.api.pod_groups import PodGroup
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scheduler.api.core import Pod, PodResourceClaim, PodSchedulingGroup
+    from scheduler.api.core import Pod, PodResourceClaim
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.framework.handle import Handle
 
@@ -47,8 +47,7 @@ class ClaimOwners:
             return ensure_is_for_pod(pod, claim)
         if is_controlled_by(claim, pod.metadata.uid):
             return None
-        group, controller = pod.spec.scheduling_group, claim.metadata.controller
-        name = group.pod_group_name if group is not None else ""
+        name, controller = self._group_of(pod), claim.metadata.controller
         if (
             controller is None
             or (controller.kind, controller.name) != ("PodGroup", name)
@@ -62,30 +61,21 @@ class ClaimOwners:
     def is_reserved(self, pod: Pod, claim: ResourceClaim) -> bool:
         """Return True if the pod may use a claim without being added to its users."""
         group = self._group_of(pod)
-        return claim.is_reserved_for(pod.metadata.uid) or (
-            group is not None
-            and any(
-                (user.api_group, user.resource, user.name)
-                == (_GROUP, _POD_GROUPS, group.pod_group_name)
-                for user in claim.status.reserved_for
-            )
-        )
+        users = {(user.api_group, user.resource, user.name) for user in claim.status.reserved_for}
+        return claim.is_reserved_for(pod.metadata.uid) or (_GROUP, _POD_GROUPS, group) in users
 
     def user(self, pod: Pod, entry: PodResourceClaim | None) -> ResourceClaimConsumerReference:
         """Return the user of a claim that the pod names; raises ClaimError."""
-        metadata, named = pod.metadata, self._group_of(pod)
-        itself = ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
-        if entry is None or named is None:
+        itself = ResourceClaimConsumerReference("", "pods", pod.metadata.name, pod.metadata.uid)
+        group = self._stored_group(pod) if entry is not None else None
+        if group is None:
             return itself
-        group = self._group_named(named.pod_group_name, pod)
         for claim in group.spec.resource_claims:
             if claim.resource_claim_name is None and claim.resource_claim_template_name is None:
                 raise ClaimError(f"PodGroup {group.key} claim {claim.name}: {UNSUPPORTED_CLAIM}")
             if claim == entry:
-                metadata = group.metadata
-                return ResourceClaimConsumerReference(
-                    _GROUP, _POD_GROUPS, metadata.name, metadata.uid
-                )
+                owner = group.metadata
+                return ResourceClaimConsumerReference(_GROUP, _POD_GROUPS, owner.name, owner.uid)
         return itself
 
     def claims_to_release(self, pod: Pod) -> Iterator[tuple[ClaimReference, str]]:
@@ -93,25 +83,27 @@ class ClaimOwners:
 
         A group with members on nodes keeps its claims. Raises ClaimError.
         """
-        group = self._group_of(pod)
-        if group is None:
-            return
-        state = self._handle.pod_group(f"{pod.metadata.namespace}/{group.pod_group_name}")
+        state = self._handle.pod_group(f"{pod.metadata.namespace}/{self._group_of(pod)}")
         if state is not None and state.scheduled_pods_count:
             return
-        stored = self._group_named(group.pod_group_name, pod)
-        for claim in stored.spec.resource_claims:
-            reference = claim_of_group(stored, claim)
-            if reference is not None:
-                yield reference, stored.metadata.uid
-
-    def _group_of(self, pod: Pod) -> PodSchedulingGroup | None:
-        """Return the group of a pod if groups may have claims."""
-        return pod.spec.scheduling_group if self._has_groups else None
-
-    def _group_named(self, name: str, pod: Pod) -> PodGroup:
-        group = self._handle.lister(PodGroup).get(name, pod.metadata.namespace)
+        group = self._stored_group(pod)
         if group is None:
+            return
+        for claim in group.spec.resource_claims:
+            reference = claim_of_group(group, claim)
+            if reference is not None:
+                yield reference, group.metadata.uid
+
+    def _group_of(self, pod: Pod) -> str:
+        """Return the name of the pod's group if groups may have claims, else an empty text."""
+        group = pod.spec.scheduling_group if self._has_groups else None
+        return group.pod_group_name if group is not None else ""
+
+    def _stored_group(self, pod: Pod) -> PodGroup | None:
+        """Return the pod's group, None if it names none; raises ClaimError if it is missing."""
+        name = self._group_of(pod)
+        group = self._handle.lister(PodGroup).get(name, pod.metadata.namespace) if name else None
+        if name and group is None:
             raise ClaimError(f'podgroup.scheduling.k8s.io "{name}" not found')
         return group
 
