@@ -192,7 +192,7 @@ def _device_of_slice(device: PoolDevice, number: int) -> PoolDevice:
 
 def _first_of_two(alternatives: Sequence[Request], request: Request) -> Request:
     """Return the first of two alternatives if both are for all devices (up to v1.35)."""
-    is_second = request is alternatives[min(1, len(alternatives) - 1)]
+    is_second = request in alternatives[1:2]
     return alternatives[0] if is_second and alternatives[0].wants_all else request
 
 
