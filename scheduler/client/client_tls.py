@@ -49,16 +49,17 @@ class ClientTls:
         self._authority: Final = authority
         self._content = b"" if authority is None else authority.read_bytes()
         self._read_at_seconds: float | None = None
-        self._certificate = ""
+        self._certificate_pair = ""
         self.context = make()
 
     def use_certificate(self, certificate: str, key: str) -> None:
         """Show this certificate to the server (PEM). Raises KubeconfigError."""
-        self._certificate = f"{certificate}\n{key}\n"
+        pair = f"{certificate}\n{key}\n"
         try:
-            self._load_certificate(self.context)
+            _load_pair(self.context, pair)
         except ssl.SSLError as error:
             raise KubeconfigError(f"exec: not a certificate and key in PEM: {error}") from error
+        self._certificate_pair = pair
 
     def refresh(self, now_seconds: float) -> Reload | None:
         """Read the authority again if it is time (monotonic); return the result, None before."""
@@ -89,7 +90,8 @@ class ClientTls:
         _log.log(V4, "CA content changed, updating transport", file)
         try:
             context = self._make()
-            self._load_certificate(context)
+            if self._certificate_pair:
+                _load_pair(context, self._certificate_pair)
         except (OSError, ValueError) as error:
             _log.error("Failed to parse CA data from file", {"err": error, **file})
             return Reload("failure", "ca_parse_error")
@@ -97,11 +99,10 @@ class ClientTls:
         _log.log(V4, "Transport updated for CA rotation", file)
         return Reload("success", "updated")
 
-    def _load_certificate(self, context: ssl.SSLContext) -> None:
-        """Load the certificate into a context; the ssl module reads it from a file."""
-        if not self._certificate:
-            return
-        with tempfile.NamedTemporaryFile("w", encoding="ascii", suffix=".pem") as pem:
-            pem.write(self._certificate)
-            pem.flush()
-            context.load_cert_chain(pem.name)
+
+def _load_pair(context: ssl.SSLContext, pair: str) -> None:
+    """Load a certificate and its key; the ssl module reads them from a file."""
+    with tempfile.NamedTemporaryFile("w", encoding="ascii", suffix=".pem") as pem:
+        pem.write(pair)
+        pem.flush()
+        context.load_cert_chain(pem.name)
