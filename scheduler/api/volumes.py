@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from scheduler.api.core import ObjectReference
 from scheduler.api.quantity import parse_quantity
+from scheduler.api.references import reference_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scheduler.api.core import Pod, Volume
+    from scheduler.api.core import ObjectReference, Pod, Volume
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 
 #: The annotation of a claim whose binding is complete.
@@ -131,7 +131,8 @@ def bound_to_claim(
     """
     metadata, spec = volume.metadata, volume.spec
     if spec.claim_ref is None or not _names(spec.claim_ref, claim):
-        spec = msgspec.structs.replace(spec, claim_ref=_reference_to(claim))
+        reference = reference_to("v1", "PersistentVolumeClaim", claim.metadata)
+        spec = msgspec.structs.replace(spec, claim_ref=reference)
     # The annotation must stay absent if a user has bound the volume.
     if not is_bound_to_claim(volume, claim) and ANN_BOUND_BY_CONTROLLER not in metadata.annotations:
         annotations = {**metadata.annotations, ANN_BOUND_BY_CONTROLLER: "yes"}
@@ -153,18 +154,6 @@ def _names(reference: ObjectReference, claim: PersistentVolumeClaim) -> bool:
         metadata.name,
         metadata.namespace,
         metadata.uid,
-    )
-
-
-def _reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
     )
 
 

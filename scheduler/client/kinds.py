@@ -28,6 +28,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
 )
 from scheduler.api.pod_groups import PodGroup, Workload
+from scheduler.api.references import reference_to
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
@@ -134,15 +135,7 @@ class Resource(Generic[T]):
 
     def reference(self, obj: T) -> ObjectReference:
         """Return a reference to this version of an object, for events."""
-        metadata = obj.metadata
-        return ObjectReference(
-            api_version=self.api_version,
-            kind=self.kind,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-            resource_version=metadata.resource_version,
-        )
+        return reference_to(self.api_version, self.kind, obj.metadata)
 
     def encode(self, obj: T) -> bytes:
         """Encode an object as JSON, with kind and apiVersion, which its type does not have."""

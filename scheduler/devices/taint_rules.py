@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectReference
 from scheduler.api.dynamic_resources import DeviceClass, DeviceTaintRule
+from scheduler.api.references import reference_to
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.pools import PoolDevice
 from scheduler.devices.selectors import SelectorError, SelectorVerdicts
@@ -134,15 +134,8 @@ def _matches(
 
 
 def _report(rule: DeviceTaintRule, error: SelectorError, events: EventSink) -> None:
-    metadata = rule.metadata
     events.event(
-        ObjectReference(
-            "resource.k8s.io/v1alpha3",
-            "DeviceTaintRule",
-            name=metadata.name,
-            uid=metadata.uid,
-            resource_version=metadata.resource_version,
-        ),
+        reference_to("resource.k8s.io/v1alpha3", "DeviceTaintRule", rule.metadata),
         type="Warning",
         reason="CELRuntimeError",
         action="Tainting",

@@ -16,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.core import ObjectReference, Pod
+from scheduler.api.references import reference_to
 from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
@@ -24,7 +25,6 @@ from scheduler.klog import V2
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scheduler.api.core import ObjectMeta
     from scheduler.api.pod_groups import PodGroup
     from scheduler.framework.handle import Handle
     from scheduler.preemption.importance import Candidate
@@ -55,7 +55,7 @@ class Preemptor(NamedTuple):
 
     @classmethod
     def from_pod(cls, pod: PodInfo) -> Preemptor:
-        reference = _reference("v1", "Pod", pod.pod.metadata)
+        reference = reference_to("v1", "Pod", pod.pod.metadata)
         name = pod.spec.scheduler_name
         return cls("pod", pod.uid, pod.key, name, pod.priority, reference, {pod.key: pod})
 
@@ -69,20 +69,9 @@ class Preemptor(NamedTuple):
             # All members have the same.
             pods[0].spec.scheduler_name,
             pod_group.priority,
-            _reference("scheduling.k8s.io/v1alpha2", "PodGroup", metadata),
+            reference_to("scheduling.k8s.io/v1alpha2", "PodGroup", metadata),
             {pod.key: pod for pod in pods},
         )
-
-
-def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> ObjectReference:
-    return ObjectReference(
-        api_version=api_version,
-        kind=kind,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
 
 
 class Executor:
