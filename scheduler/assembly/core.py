@@ -37,7 +37,7 @@ from scheduler.framework.events import SCHEDULE_ATTEMPT_FAILURE, pod_events
 from scheduler.metrics.exposition import ALL_METRICS
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
-from scheduler.queue.queued_pod_info import POPPABLE, WAITING, Place
+from scheduler.queue.queued_pod_info import COUNTED_IN_1_36, POPPABLE, WAITING, CountedReasons
 from scheduler.queue.without_hints import PreChecks, events_without_hints
 from scheduler.runtime import PluginHandle, WaitingPods
 from scheduler.runtime.handle import run_in_parallel
@@ -69,12 +69,11 @@ if TYPE_CHECKING:
     from scheduler.runtime.handle import DryRuns
     from scheduler.snapshot import PodInfo
 
-#: The places whose pods are counted down in the metric `unschedulable_pods` if they are deleted.
-_COUNTS_DELETED: Final[Mapping[SchedulerVersion, tuple[Place, ...]]] = {
-    SchedulerVersion.V1_34: (),
-    SchedulerVersion.V1_35: (),
-    SchedulerVersion.V1_36: WAITING,
-    SchedulerVersion.V1_37: (*WAITING, *POPPABLE),
+_COUNTED_REASONS: Final[Mapping[SchedulerVersion, CountedReasons]] = {
+    SchedulerVersion.V1_34: CountedReasons((), each_rejection=True),
+    SchedulerVersion.V1_35: CountedReasons((), each_rejection=True),
+    SchedulerVersion.V1_36: COUNTED_IN_1_36,
+    SchedulerVersion.V1_37: CountedReasons((*WAITING, *POPPABLE)),
 }
 
 
@@ -287,7 +286,7 @@ def _queue(
         max_backoff_seconds=float(config.pod_max_backoff_seconds),
         max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
         gated_wait_anew=shared.version >= SchedulerVersion.V1_37,
-        counts_deleted=_COUNTS_DELETED[shared.version],
+        counted_reasons=_COUNTED_REASONS[shared.version],
         metrics=shared.ports.metrics,
         pod_events=shared.pod_events,
         generic_workload=has_groups,

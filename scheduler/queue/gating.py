@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler.framework.status import Status
     from scheduler.metrics import SchedulerMetrics
     from scheduler.metrics.instruments import Histogram
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import CountedReasons, QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
 _log: Final = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ class Gate:
     events_of: Mapping[str, Sequence[ClusterEvent]]
     #: The number of waiting pods by rejector plugin and profile. A first rejection adds one.
     unschedulable_reasons: Counter[tuple[str, str]]
+    counted_reasons: CountedReasons
     metrics: SchedulerMetrics
     #: The durations of all plugins together, by profile.
     _durations: dict[str, Histogram] = dataclasses.field(default_factory=dict, init=False)
@@ -101,7 +102,7 @@ class Gate:
         """
         first = next(iter(pods.values()))
         gating_key = self.gating_key(first)
-        if gating_key is None:
+        if gating_key is None or self.counted_reasons.each_rejection:
             return False
         if gating_key not in results:
             failure = self.run_pre_enqueue_plugins(first)
@@ -132,7 +133,7 @@ class Gate:
         return None
 
     def _reject(self, plugin: str, pod: QueuedPodInfo, status: Status) -> PluginFailure | None:
-        if plugin not in pod.rejector_plugins:
+        if self.counted_reasons.each_rejection or plugin not in pod.rejector_plugins:
             self.unschedulable_reasons[plugin, pod.pod_info.spec.scheduler_name] += 1
         pod.unschedulable_plugins.add(plugin)
         pod.gating_plugin = plugin

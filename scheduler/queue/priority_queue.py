@@ -67,9 +67,10 @@ from scheduler.queue.leftover_flush import LeftoverFlush
 from scheduler.queue.pod_mover import PodMover
 from scheduler.queue.property_changes import is_pod_updated, pod_scheduling_properties_change
 from scheduler.queue.queued_pod_info import (
+    COUNTED_IN_1_36,
     NO_MOVES,
     POPPABLE,
-    WAITING,
+    CountedReasons,
     HintsSkipped,
     Move,
     Moves,
@@ -120,8 +121,8 @@ class PriorityQueue:
     `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
     `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
     backoff as `active`. `unschedulable_reasons` is upstream's metric `unschedulable_pods`: the
-    number of pods that wait because of a plugin, by plugin and profile, without those deleted at
-    the places `counts_deleted`. `gated_wait_anew` is for the flush, see `UnschedulablePods`.
+    number of pods that wait because of a plugin, by plugin and profile, as `counted_reasons` has
+    it. `gated_wait_anew` is for the flush, see `UnschedulablePods`.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class PriorityQueue:
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
         gated_wait_anew: bool = False,
-        counts_deleted: Sequence[Place] = WAITING,
+        counted_reasons: CountedReasons = COUNTED_IN_1_36,
         moved_at_once: int = MOVED_AT_ONCE,
         pod_events: PodEvents = DEFAULT_POD_EVENTS,
     ) -> None:
@@ -164,6 +165,7 @@ class PriorityQueue:
             plugins=pre_enqueue_plugins,
             events_of=hints.events_of,
             unschedulable_reasons=self.unschedulable_reasons,
+            counted_reasons=counted_reasons,
             metrics=metrics,
         )
         self.unschedulable_pods: Final = UnschedulablePods(
@@ -182,7 +184,6 @@ class PriorityQueue:
         self._less: Final = less
         self._pod_events: Final = pod_events
         self._members_back_off: Final = members_back_off
-        self._counts_deleted: Final = counts_deleted
         self._leftover_flush: Final = LeftoverFlush(max_in_unschedulable_pods_seconds)
 
     @property
@@ -266,7 +267,7 @@ class PriorityQueue:
         source = info.place
         self.pool_at[source].delete(info.key)
         info.place = Place.OUTSIDE
-        if source in self._counts_deleted:
+        if source in self._gate.counted_reasons.without_deleted:
             self._count_reasons(info, -1)
         return _moves(Move(now, info, source, Place.OUTSIDE))
 

@@ -37,6 +37,18 @@ WAITING: Final = (Place.UNSCHEDULABLE, Place.GATED)
 _TIMED: Final = (Place.BACKOFF, *WAITING)
 
 
+class CountedReasons(NamedTuple):
+    """The pods that a version counts in the metric `unschedulable_pods`."""
+
+    #: The places whose pods are counted down if they are deleted.
+    without_deleted: tuple[Place, ...]
+    #: True if each further rejection of a gated pod adds one, which nothing subtracts.
+    each_rejection: bool = False
+
+
+COUNTED_IN_1_36: Final = CountedReasons(WAITING)
+
+
 class QueuedPodInfo:
     """A pod in the scheduling queue, with its history there. Times are epoch seconds."""
 

@@ -10,7 +10,7 @@ from scheduler.api.core import PodSchedulingGroup
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT
 from scheduler.queue import QueuedPodInfo
 from scheduler.queue.backoff_queue import BackoffQueue
-from scheduler.queue.queued_pod_info import POPPABLE, WAITING, Place
+from scheduler.queue.queued_pod_info import POPPABLE, WAITING, CountedReasons, Place
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import START, World, sort_key, waiting
@@ -177,11 +177,11 @@ def test_pods_are_popped_past_a_member_without_sorting_all() -> None:
     assert Counting.comparisons < 500 * 2 * math.log2(500)
 
 
-@pytest.mark.parametrize(("counts_deleted", "left"), [(WAITING, 1), ((*WAITING, *POPPABLE), 0)])
+@pytest.mark.parametrize(("places", "left"), [(WAITING, 1), ((*WAITING, *POPPABLE), 0)])
 def test_since_1_37_a_pod_that_is_deleted_while_it_backs_off_counts_no_more(
-    counts_deleted: tuple[Place, ...], left: int
+    places: tuple[Place, ...], left: int
 ) -> None:
-    world, pod = World(counts_deleted=counts_deleted), make_pod("p")
+    world, pod = World(counted_reasons=CountedReasons(places)), make_pod("p")
     world.try_in_vain(pod, "Fit")
     world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
     assert world.place_of(pod) == "backoff"

@@ -6,6 +6,7 @@ from scheduler.framework.events import (
     QueueingHint,
     QueueingHintFn,
 )
+from scheduler.queue.queued_pod_info import CountedReasons
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import (
@@ -72,6 +73,22 @@ def test_an_event_is_kept_for_pods_in_flight_even_if_it_moves_no_pod() -> None:
     assert world.ready == 1
     world.give_back(info, "Fit")
     assert world.places == {"backoff": ["p"]}
+
+
+@pytest.mark.parametrize(("each_rejection", "left"), [(False, 0), (True, 2)])
+def test_up_to_1_35_each_rejection_of_a_gated_pod_counts_for_ever(
+    each_rejection: bool, left: int
+) -> None:
+    gate, counted = LabelGate(), CountedReasons((), each_rejection=each_rejection)
+    world = World({NODE_ADD: [(gate.name, queue)]}, gates=[gate], counted_reasons=counted)
+    world.add(make_pod("p", labels={"in": ""}))
+    world.event(NODE_ADD)
+    world.event(NODE_ADD)
+    assert world.queue.unschedulable_reasons.total() == left + 1
+    gate.allowed = ("in",)
+    world.event(NODE_ADD)
+    assert world.pop_names() == ["p"]
+    assert world.queue.unschedulable_reasons.total() == left
 
 
 def test_one_pod_that_can_be_popped_is_reason_enough_to_wake() -> None:

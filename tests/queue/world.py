@@ -26,7 +26,7 @@ from scheduler.queue import (
     QueueingHintFunction,
 )
 from scheduler.queue.active_queue import InFlightEvent
-from scheduler.queue.queued_pod_info import WAITING
+from scheduler.queue.queued_pod_info import COUNTED_IN_1_36, CountedReasons
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.pools import pods_of
 
@@ -185,7 +185,7 @@ class World:
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = 100,
         counts_gated: bool = False,
-        counts_deleted: Sequence[Place] = WAITING,
+        counted_reasons: CountedReasons = COUNTED_IN_1_36,
         gated_wait_anew: bool = False,
         uses_hints: bool = True,
         pops_from_backoff: bool = True,
@@ -208,7 +208,7 @@ class World:
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
-            counts_deleted=counts_deleted,
+            counted_reasons=counted_reasons,
             gated_wait_anew=gated_wait_anew,
             moved_at_once=moved_at_once,
             uses_hints=uses_hints,
