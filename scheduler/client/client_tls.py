@@ -1,11 +1,11 @@
 """TLS to one API server: the context for new connections, by files that may change.
 
-The file with the server's certificate authority is read again before a request, at most every five
-minutes. A context of Python's `ssl` cannot forget an authority, so that other content needs another
-context. aiohttp reuses the connections of the same context only: requests and watches under way go
-on, and a connection that is idle is closed after a minute.
+The files with the server's certificate authority and the client's certificate are read again before
+a request, at most every five minutes. A context of Python's `ssl` cannot forget an authority, so
+that other content needs another context. aiohttp reuses the connections of the same context only:
+requests and watches under way go on, and a connection that is idle is closed after a minute.
 
-Source: client-go `transport/ca_rotation.go`.
+Source: client-go `transport/{ca,cert}_rotation.go`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import tempfile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.client.errors import KubeconfigError
-from scheduler.klog import V4
+from scheduler.klog import V1, V4
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 _log: Final = logging.getLogger(__name__)
@@ -39,11 +39,16 @@ class Reload(NamedTuple):
 class ClientTls:
     """TLS to one API server: `context` is for new connections.
 
-    `make` returns a context by the files of now. The changes of the file `authority` are followed.
+    `make` returns a context by the files of now. The changes of the file `authority` are followed,
+    and those of `certificate`, the files of the client's certificate and its key.
     """
 
     def __init__(
-        self, make: Callable[[], ssl.SSLContext], *, authority: Path | None = None
+        self,
+        make: Callable[[], ssl.SSLContext],
+        *,
+        authority: Path | None = None,
+        certificate: tuple[Path, ...] = (),
     ) -> None:
         self._make: Final = make
         self._authority: Final = authority
@@ -51,6 +56,8 @@ class ClientTls:
         self._read_at_seconds: float | None = None
         self._certificate_pair = ""
         self.context = make()
+        self._certificate: Final = certificate
+        self._certificate_content = _contents(certificate)
 
     def use_certificate(self, certificate: str, key: str) -> None:
         """Show this certificate to the server (PEM). Raises KubeconfigError."""
@@ -62,17 +69,31 @@ class ClientTls:
         self._certificate_pair = pair
 
     def refresh(self, now_seconds: float) -> Reload | None:
-        """Read the authority again if it is time (monotonic); return the result, None before."""
-        if self._authority is None:
-            return None
+        """Read the files again if it is time (monotonic).
+
+        Return the result for the authority; None before, and without an authority that may change.
+        """
         if self._read_at_seconds is None:
             self._read_at_seconds = now_seconds
         if now_seconds - self._read_at_seconds < _PERIOD_SECONDS:
             return None
         self._read_at_seconds = now_seconds
-        return self._reload(self._authority)
+        self._reload_certificate()
+        return None if self._authority is None else self._reload_authority(self._authority)
 
-    def _reload(self, authority: Path) -> Reload:
+    def _reload_certificate(self) -> None:
+        try:
+            content = _contents(self._certificate)
+            if content == self._certificate_content:
+                return
+            self.context = self._make()
+        except (OSError, ValueError) as error:
+            _log.error("Loading client cert failed", {"err": error})
+            return
+        self._certificate_content = content
+        _log.log(V1, "Certificate rotation detected, new connections use the new credentials")
+
+    def _reload_authority(self, authority: Path) -> Reload:
         file = {"caFile": str(authority)}
         _log.log(V4, "Checking CA file content", file)
         try:
@@ -98,6 +119,10 @@ class ClientTls:
         self.context, self._content = context, content
         _log.log(V4, "Transport updated for CA rotation", file)
         return Reload("success", "updated")
+
+
+def _contents(files: Iterable[Path]) -> list[bytes]:
+    return [file.read_bytes() for file in files]
 
 
 def _load_pair(context: ssl.SSLContext, pair: str) -> None:

@@ -99,12 +99,14 @@ class _Settings:
     api_key: dict[str, str] = field(default_factory=dict)
     refresh_api_key_hook: Callable[[_Settings], None] | None = None
 
-    def tls(self, *, authority: Path | None) -> ClientTls | None:
-        """Return the TLS for `host`, which follows the changes of a file; None for plain HTTP."""
+    def tls(
+        self, *, authority: Path | None, certificate: tuple[Path, ...] = ()
+    ) -> ClientTls | None:
+        """Return the TLS for `host`, which follows the changes of files; None for plain HTTP."""
         if not self.host.startswith("https:"):
             return None
         try:
-            return ClientTls(self._context, authority=authority)
+            return ClientTls(self._context, authority=authority, certificate=certificate)
         except OSError as error:
             raise ValueError(f"certificate-authority: {error}") from error
 
@@ -240,7 +242,10 @@ def connection_from_kubeconfig(
         files.cluster["server"] = master
     try:
         settings = files.settings()
-        tls = settings.tls(authority=files.authority if follows_authority else None)
+        tls = settings.tls(
+            authority=files.authority if follows_authority else None,
+            certificate=files.certificate,
+        )
         if tls is not None and settings.cert_file:
             _warn_of_expiry(Path(settings.cert_file), files.identity, now=clock.now())
     except KubeconfigError:
@@ -291,6 +296,16 @@ class _Files:
         """The file with the server's certificate authority; None if the kubeconfig has it."""
         name = self.cluster.get("certificate-authority")
         return Path(name) if name and not self.cluster.get("certificate-authority-data") else None
+
+    @property
+    def certificate(self) -> tuple[Path, ...]:
+        """The files of the user's certificate and key that the kubeconfig does not have itself."""
+        names = ("client-certificate", "client-key")
+        return tuple(
+            Path(self.user[name])
+            for name in names
+            if self.user.get(name) and not self.user.get(f"{name}-data")
+        )
 
     def settings(self) -> _Settings:
         """Load the context with the package, without exec plugins and token files."""

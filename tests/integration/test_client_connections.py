@@ -167,6 +167,36 @@ async def test_another_authority_leaves_the_clients_certificate(tmp_path: Path) 
     assert tls.context is not before
 
 
+async def test_a_client_certificate_that_changes_is_shown_on_new_connections(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate, key = tmp_path / "client.crt", tmp_path / "client.key"
+    trusted, other = (Authority(name, now=time.time()) for name in ("trusted", "other"))
+    (tmp_path / "ca.crt").write_bytes(trusted.certificate)
+    of_other, good = other.client("me"), trusted.client("me")
+    certificate.write_bytes(of_other[0])
+    key.write_bytes(of_other[1])
+    clients = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(tmp_path / "ca.crt"))
+    clients.load_cert_chain(TLS / "server.pem")
+    clients.verify_mode = ssl.CERT_REQUIRED
+    async with ScriptedServer(Answer({}), tls=clients) as server:
+        user = {"client-certificate": str(certificate), "client-key": str(key)}
+        cluster = {"certificate-authority": str(TLS / "ca.pem")}
+        connected, clock = connection(tmp_path, server.url, user, cluster), InstantClock()
+        assert connected.tls is not None
+        connected.tls.refresh(clock.monotonic())
+        certificate.write_bytes(good[0])
+        connected.tls.refresh(clock.monotonic() + 300)
+        assert "Loading client cert failed" in caplog.text, "the key is not the certificate's"
+        key.write_bytes(good[1])
+        clock.time += 600
+        async with RestClient(
+            connected, user_agent="kubesched/test", clock=clock, qps=-1
+        ) as client:
+            await client.get(NODES, "n")
+    assert len(server.asked) == 1
+
+
 async def test_a_server_without_a_trusted_certificate_is_refused(tmp_path: Path) -> None:
     async with ScriptedServer(Answer({}), tls=serving()) as server:
         with pytest.raises(ConnectionFailed, match="certificate verify failed") as caught:
