@@ -73,7 +73,7 @@ def attribute_of(device: PoolDevice, name: str) -> DeviceAttribute | None:
     return attributes.get(identifier) if slash and domain == device.driver else None
 
 
-class _OfEachDevice(Generic[T]):
+class _AddedValues(Generic[T]):
     """The values that the devices have added, in their order."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class _OfEachDevice(Generic[T]):
         self._added.pop()
 
 
-class EqualValues(_OfEachDevice["DeviceAttribute"]):
+class EqualValues(_AddedValues["DeviceAttribute"]):
     """All devices have the same value."""
 
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
@@ -120,7 +120,7 @@ class LastValuesDistinct:
         self._count -= 1
 
 
-class AllValuesDistinct(_OfEachDevice["DeviceAttribute"]):
+class AllValuesDistinct(_AddedValues["DeviceAttribute"]):
     """Each device has another value than all other devices (v1.37)."""
 
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
@@ -130,7 +130,7 @@ class AllValuesDistinct(_OfEachDevice["DeviceAttribute"]):
         return True
 
 
-class CommonElement(_OfEachDevice[_Elements]):
+class CommonElement(_AddedValues[_Elements]):
     """The lists of all devices have an element in common; a scalar is a list of one.
 
     A device adds the elements that it has in common with all devices before it.
@@ -145,7 +145,7 @@ class CommonElement(_OfEachDevice[_Elements]):
         return bool(elements)
 
 
-class DisjointElements(_OfEachDevice[_Elements]):
+class DisjointElements(_AddedValues[_Elements]):
     """No two devices have an element in common; a scalar is a list of one."""
 
     def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
