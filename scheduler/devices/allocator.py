@@ -313,6 +313,7 @@ class _Search:
     def _devices_for_all(self, request: Request, selecting: Request) -> list[int]:
         """Return the positions of the devices that a request's selectors match, for all of them."""
         where = f"claim {request.claim.key}, request {request.name}: asks for all devices"
+        counts_full = self._allocator.rules.counts_full_devices
         # Pools are checked one by one, before the devices of the next.
         positions: list[int] = []
         start = 0
@@ -322,14 +323,13 @@ class _Search:
                 raise AllocationError(f"{where}, {text}")
             if pool.invalid_reason:
                 raise AllocationError(f"{where}, but resource pool {pool.id} is currently invalid")
-            end = start + len(pool.devices)
             positions += [
                 position
-                for position in range(start, end)
+                for position, device in enumerate(pool.devices, start)
                 if self._is_selectable(selecting, position)
-                and self._has_capacity_for_all(request, self._node_pools.devices[position][1])
+                and self._has_capacity(request, device, as_if_free=counts_full)
             ]
-            start = end
+            start += len(pool.devices)
         return positions
 
     def _request(self, claim: int, index: int) -> _Step:
@@ -407,26 +407,17 @@ class _Search:
             self._node_pools.node, device
         )
 
-    def _has_capacity(self, request: Request, device: PoolDevice) -> bool:
-        return self._fits(
-            request,
-            device,
-            str(device.id),
-            self._state.capacity(device.id),
-            self._allocating_capacity.get(device.id, {}),
-        )
-
-    def _has_capacity_for_all(self, request: Request, device: PoolDevice) -> bool:
-        """Return True if a device belongs to a request for all devices, full or not."""
-        if not self._allocator.rules.counts_full_devices:
-            return self._has_capacity(request, device)
-        return self._fits(request, device, device.device.name)
-
-    def _fits(
-        self, request: Request, device: PoolDevice, name: str, *taken: Mapping[str, int]
+    def _has_capacity(
+        self, request: Request, device: PoolDevice, *, as_if_free: bool = False
     ) -> bool:
+        """Return True if a device has the capacity of a request left, or would if it were free."""
         if not self._allocator.shares_capacity:
             return True
+        name = device.device.name
+        taken: tuple[Mapping[str, int], ...] = ()
+        if not as_if_free:
+            name = str(device.id)
+            taken = (self._state.capacity(device.id), self._allocating_capacity.get(device.id, {}))
         rules = self._allocator.rules
         try:
             return capacity.fits(
