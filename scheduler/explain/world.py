@@ -170,7 +170,8 @@ class World:
         decision = await self._decide(pod, state)
         node = _host(theirs) if theirs.result == "scheduled" else ""
         if decision.result == "scheduled":
-            if _is_feasible(decision, node):
+            found = decision.schedule_result
+            if found is not None and node in found.feasible_nodes.names:
                 bound = await self._bind(state, decision, node)
                 decision = bound if node == _host(decision) else decision
         elif decision.diagnosis is not None:
@@ -302,11 +303,6 @@ def _host(decision: Decision) -> str:
     """Return the node of a scheduled pod."""
     assert decision.schedule_result is not None, "a scheduled pod has a result"
     return decision.schedule_result.suggested_host
-
-
-def _is_feasible(decision: Decision, node: str) -> bool:
-    result = decision.schedule_result
-    return result is not None and node in result.feasible_nodes.names
 
 
 def _created_at(pod: Pod) -> float:
