@@ -14,6 +14,9 @@ from tests.thoroughness import load_hypothesis_profile
 load_hypothesis_profile()
 # A job in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# The bundle of the machine's certificate authorities takes each process a tenth of its start, and
+# the tests talk to loopback. OpenSSL and Go still find single authorities in their directories.
+os.environ["SSL_CERT_FILE"] = os.devnull
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 #: The number of this worker, from 0.

@@ -85,5 +85,5 @@ class Api:
 async def eventually(ask: Callable[[], Awaitable[str]]) -> str:
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not (answer := await ask()):  # noqa: ASYNC110 - another process: one can only ask
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
         return answer

@@ -379,11 +379,10 @@ def test_drain_respects_a_budget(fake_api: FakeApi, kubectl: Kubectl) -> None:
 
 def evicted(kubectl: Kubectl) -> str:
     """Return the pod that is being deleted, once there is one."""
-    output = "jsonpath={range .items[?(@.metadata.deletionTimestamp)]}{.metadata.name} {end}"
-    while not (names := kubectl("get", "pods", "-o", output).split()):
-        pass
-    (name,) = names
-    return name
+    output = "jsonpath={.metadata.name} {.metadata.deletionTimestamp}{'\\n'}"
+    with in_background(kubectl, "get", "pods", "--watch", "-o", output) as process:
+        *_, deleted = lines_until(process, lambda line: len(line.split()) == 2)
+    return deleted.split()[0]
 
 
 # Waiting

@@ -9,11 +9,12 @@ import scheduler.assembly.core
 from conformance.format.case import Case, load_cases
 from conformance.format.expectation import Expectation
 from conformance.outcome import Verdict
-from conformance.run.runner import Settings, run_cases
+from conformance.targets.target import TargetOptions
 from scheduler.config import SchedulerVersion
 from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.framework.registrations import PluginEvents
 from scheduler.queue.hints import QueueingHintFunction
+from tests.conformance.cases import run_one
 from tests.conformance.registered_events import (
     UNREACHABLE,
     cases_of,
@@ -73,7 +74,7 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
     for event in _EVENTS[plugin]:
         mute = event
         verdicts = (
-            run_cases([case], Settings(workers=0))[0].verdict
+            run_one(case, TargetOptions()).verdict
             for case in cases
             if _asks_for(case, event)
         )
