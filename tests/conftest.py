@@ -17,6 +17,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The bundle of the machine's certificate authorities takes each process a tenth of its start, and
 # the tests talk to loopback. OpenSSL and Go still find single authorities in their directories.
 os.environ["SSL_CERT_FILE"] = os.devnull
+# The pytest of a test finds here what Hypothesis has read of our modules; elsewhere it reads anew.
+os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(__file__).parent.parent / ".hypothesis")
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 #: The number of this worker, from 0.

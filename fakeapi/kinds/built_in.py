@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.kinds import (
@@ -118,6 +119,11 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
     in pkg/api/pod/util.go, `PrepareForCreate` in pkg/registry/coordination/lease/strategy.go.
     """
     texts = [runtime_config] if isinstance(runtime_config, str) else runtime_config
+    return _served_kinds(tuple(texts))
+
+
+@functools.lru_cache(maxsize=64)  # a process that tests starts thousands of servers
+def _served_kinds(texts: tuple[str, ...]) -> tuple[Kind, ...]:
     parts = (part.strip() for text in texts for part in text.split(","))
     values = dict(_parsed(part) for part in parts if part)
     others = {name: values.pop(name) for name in _OF_OTHER_VERSIONS if name in values}

@@ -74,8 +74,6 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
     for event in _EVENTS[plugin]:
         mute = event
         verdicts = (
-            run_one(case, TargetOptions()).verdict
-            for case in cases
-            if _asks_for(case, event)
+            run_one(case, TargetOptions()).verdict for case in cases if _asks_for(case, event)
         )
         assert Verdict.FAILED in verdicts, event  # the cases after the first that fails do not run

@@ -98,8 +98,6 @@ TARGETS = {
         ("command", signal.SIGKILL),
         ("command", signal.SIGHUP),
         ("workers", signal.SIGKILL),
-        ("workers", signal.SIGTERM),
-        ("workers", signal.SIGINT),
         ("fuzz", signal.SIGKILL),
         ("fuzz", signal.SIGINT),
     ],
@@ -139,7 +137,7 @@ def test_the_comparisons_until_then_are_reported(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_outcomes_until_then_are_reported(
+def test_the_outcomes_until_then_are_reported_and_nothing_remains(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
 ) -> None:
     junit = tmp_path / "junit.xml"
@@ -147,9 +145,14 @@ def test_the_outcomes_until_then_are_reported(
     process = start("run", "--in-process", target, "--workers", "1", "--junit", str(junit))
     assert process.stdout is not None
     assert process.stdout.readline() == "1 of 2 cases, 0 failed\n"
+    temporary = tmp_path / "tmp"
+    groups = _groups(temporary)
+    assert len(groups) == 1
     process.send_signal(number)
     output = process.stdout.read()
     assert process.wait() == 128 + number
     assert "1 passed in" in output
     assert f"ended by {number.name}: 1 of 2 cases were not run" in output
     assert ElementTree.parse(junit).getroot().get("tests") == "1"
+    assert _eventually(lambda: all(map(_is_gone, groups)))
+    assert _eventually(lambda: not [*temporary.iterdir()])
