@@ -121,23 +121,17 @@ class PodEvents(NamedTuple):
         return self.event(action_type).label
 
 
-#: The events of pods by version.
-POD_EVENTS: Final = {
-    SchedulerVersion.V1_34: PodEvents(),
-    SchedulerVersion.V1_35: PodEvents(),
-    SchedulerVersion.V1_36: PodEvents(),
-    SchedulerVersion.V1_37: PodEvents(
-        EventResource.TARGET_POD, EventResource.UNSCHEDULED_POD, has_scale_up=True
-    ),
-}
-#: Those of 1.34 to 1.36.
+#: The events of pods up to 1.36.
 DEFAULT_POD_EVENTS: Final = PodEvents()
+POD_EVENTS_OF_1_37: Final = PodEvents(
+    EventResource.TARGET_POD, EventResource.UNSCHEDULED_POD, has_scale_up=True
+)
 
 
 def pod_events(gates: FeatureGates, version: SchedulerVersion) -> PodEvents:
     """Return the events of pods in a version with these gates."""
-    has_claims = DYNAMIC_RESOURCE_ALLOCATION in gates
-    return POD_EVENTS[version]._replace(has_generated_claims=has_claims)
+    events = POD_EVENTS_OF_1_37 if version >= SchedulerVersion.V1_37 else DEFAULT_POD_EVENTS
+    return events._replace(has_generated_claims=DYNAMIC_RESOURCE_ALLOCATION in gates)
 
 
 class ClusterEvent(NamedTuple):

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from scheduler.framework.events import POD_EVENTS, ActionType
+from scheduler.framework.events import DEFAULT_POD_EVENTS, POD_EVENTS_OF_1_37, ActionType
 from scheduler.klog import V5
 from scheduler.queue.hints import QueueingStrategy
 from scheduler.queue.queued_pod_info import POPPABLE, HintAnswer, Move, Place, QueuedPodInfo
@@ -37,7 +37,7 @@ _SKIP: Final = QueueingStrategy.QUEUE_SKIP
 #: The causes after which an active pod is nominated to the node that its status names.
 _NOMINATING: Final = frozenset(
     events.label(action)
-    for events in POD_EVENTS.values()
+    for events in (DEFAULT_POD_EVENTS, POD_EVENTS_OF_1_37)
     for action in (ActionType.ADD, ActionType.UPDATE)
 )
 

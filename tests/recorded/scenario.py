@@ -14,7 +14,7 @@ from scheduler.api.core import Pod
 from scheduler.assembly.core import SchedulerOptions
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, EffectiveVersion, SchedulerVersion
 from scheduler.explain.questions import Question, read_questions
-from scheduler.framework.events import POD_EVENTS
+from scheduler.framework.events import pod_events
 from scheduler.framework.interface import Plugin
 
 from .hints import hints_of
@@ -83,7 +83,7 @@ async def _decided(
                     change.pod,
                     bytes(change.old),
                     bytes(change.new),
-                    POD_EVENTS[version],
+                    pod_events(options.feature_gates, version),
                 )
                 for change in scenario.hints
             ]
