@@ -36,7 +36,7 @@ class NodeUnschedulable(Plugin):
     points_since: ClassVar = {"pre_filter": SchedulerVersion.V1_37}
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        """Accept the pod: one that waits for its resize is no matter of the plugin."""
+        """Reject no pod; a pod that waits for its resize is left out before."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         rejections = reject(nodes.unschedulable, _UNSCHEDULABLE)

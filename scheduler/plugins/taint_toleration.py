@@ -56,7 +56,7 @@ class TaintToleration(Plugin):
         self._rule: Final = toleration_rule(self.handle.feature_gates)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        """Accept the pod: one that waits for its resize is no matter of the plugin."""
+        """Reject no pod; a pod that waits for its resize is left out before."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         tolerations = pod.spec.tolerations

@@ -40,7 +40,7 @@ VOLUMES: Final = "persistentvolumes"
 CLASSES: Final = "storageclasses"
 
 #: In-tree plugins whose volumes are attached by CSI drivers.
-_MIGRATED: Final = CSI_DRIVERS.keys() - {AZURE_FILE, VSPHERE}
+_MIGRATED: Final = frozenset(CSI_DRIVERS) - {AZURE_FILE, VSPHERE}
 _PORTWORX_GATE: Final = "CSIMigrationPortworx"
 
 
@@ -80,7 +80,7 @@ def migration_rule(handle: Handle) -> Callable[[CSINode | None], Migrated]:
 
 
 def _all_migrated(csi_node: CSINode | None) -> Migrated:
-    return frozenset() if csi_node is None else frozenset(_MIGRATED)
+    return frozenset() if csi_node is None else _MIGRATED
 
 
 def _as_listed(csi_node: CSINode | None) -> Migrated:
