@@ -36,6 +36,8 @@ _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 #: The values of a list that `includes` looks at.
 _INCLUDES_MAX: Final = 48
+#: The longest list that `lists.range` makes. A longer one costs more than an evaluation may.
+_RANGE_MAX: Final = 1_000_000
 
 #: The names of the types whose values have an order.
 COMPARABLE: Final = frozenset(
@@ -178,6 +180,12 @@ def _includes(value: object, item: object) -> bool:
             )
         return _is_in(item, value)
     return _is_in(item, [value])
+
+
+def _range(size: int) -> list[int]:
+    if size > _RANGE_MAX:
+        raise CelError(f"lists.range: size {size} exceeds maximum allowed ({_RANGE_MAX})")
+    return list(range(size))
 
 
 #: The errors of the C++ library in the words of Go's.
@@ -475,7 +483,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "min": _chosen(min, "min"),
     "max": _chosen(max, "max"),
     "sum": _sum,
-    "lists.range": lambda count: list(range(count)),
+    "lists.range": _range,
     "sets.contains": lambda items, part: all(_is_in(each, items) for each in part),
     "sets.intersects": lambda items, others: any(_is_in(each, items) for each in others),
     "sets.equivalent": lambda items, others: (

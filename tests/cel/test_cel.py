@@ -194,6 +194,10 @@ def test_the_result_must_be_a_bool(expression: str, type: str) -> None:
             "lists.range(2000).all(i, lists.range(2000).all(j, i + j >= 0))",
             "operation cancelled: actual cost limit exceeded",
         ),
+        (
+            "lists.range(1000000000000).size() == 1",
+            "lists.range: size 1000000000000 exceeds maximum allowed (1000000)",
+        ),
     ],
 )
 def test_errors_while_evaluating(expression: str, error: str) -> None:
