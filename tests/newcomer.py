@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import conformance.cli
 import scheduler.explain.cli
+import scheduler.simulate.cli
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = Path(sys.executable).parent
@@ -26,6 +27,7 @@ TIMEOUT_SECONDS = 120
 _COMMANDS = {
     "kubesched-conformance": conformance.cli.main,
     "kubesched-explain": scheduler.explain.cli.main,
+    "kubesched-simulate": scheduler.simulate.cli.main,
 }
 _BLOCK = re.compile(r"(?:`(\S+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

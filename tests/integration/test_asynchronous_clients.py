@@ -28,6 +28,14 @@ pytestmark = [
 ]
 
 WATCHES = Match(verb="watch", resource="pods")
+
+
+@pytest.fixture(autouse=True)
+def authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have kr8s' HTTP client read the machine's authorities: it accepts no file without any."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+
+
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",

@@ -121,5 +121,7 @@ def test_a_trace_is_replayed(tmp_path: Path) -> None:
     )
     (tmp_path / "openb_node_list_all_node.csv").write_text(nodes, encoding="utf-8")
     (tmp_path / "openb_pod_list_default.csv").write_text(pods, encoding="utf-8")
-    printed = run(replay, tmp_path)
+    imported, replayed = replay.splitlines()
+    run_here(imported, tmp_path)
+    printed = run_here(replayed, tmp_path)
     assert "3 pods on 1 nodes: 2 bound, 1 unschedulable, 0 undecided" in printed
