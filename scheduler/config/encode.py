@@ -66,30 +66,33 @@ def encode_config(config: KubeSchedulerConfiguration, version: SchedulerVersion)
 
 
 def internal_config(config: KubeSchedulerConfiguration, version: SchedulerVersion) -> Json:
-    """Return a configuration as `/configz` up to 1.35 shows it: the types of kube-scheduler itself.
+    """Return a configuration as `/configz` up to 1.35 shows it."""
+    return {"apiVersion": API_VERSION, **_internal_fields(config, version)}
+
+
+def internal_form(value: object, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION) -> object:
+    """Return the JSON of the types of kube-scheduler itself, as messages show a bad value.
 
     These have all fields, under their names in Go, and arguments without `apiVersion` and `kind`.
     """
+    match value:
+        case ConfigStruct():
+            return _internal_fields(value, version)
+        case tuple():
+            return [internal_form(item, version) for item in value]
+    return _encode(value, version)
 
-    def encoded(value: object) -> object:
-        match value:
-            case ConfigStruct():
-                return {
-                    _EXPORTED.sub(lambda match: match[0].upper(), field.encode_name): encoded(
-                        getattr(value, field.name)
-                    )
-                    for field in fields_of(type(value))
-                    if has_field(type(value), field.name, version)
-                }
-            case tuple():
-                return [encoded(item) for item in value] or None
-            case b"":
-                return None
-        return _encode(value, version)
 
-    fields = encoded(config)
-    assert isinstance(fields, dict)
-    return {"apiVersion": API_VERSION, **fields}
+def _internal_fields(struct: ConfigStruct, version: SchedulerVersion) -> Json:
+    fields: Json = {}
+    for field in fields_of(type(struct)):
+        if has_field(type(struct), field.name, version):
+            value = getattr(struct, field.name)
+            # Lists and bytes that were never set are Go's nil.
+            is_nil = value in ((), b"") and value == field.default
+            name = _EXPORTED.sub(lambda match: match[0].upper(), field.encode_name)
+            fields[name] = None if is_nil else internal_form(value, version)
+    return fields
 
 
 def config_yaml(config: KubeSchedulerConfiguration, version: SchedulerVersion) -> str:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from scheduler.api import field
 from scheduler.api.duration import Duration
 from scheduler.api.field import FieldError
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
-from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs, fields_of
+from scheduler.config.encode import internal_form
+from scheduler.config.types import API_VERSION, PluginArgs
 from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
@@ -260,33 +259,3 @@ def _managed_resource_errors(resource: ExtenderManagedResource, path: str) -> li
     if not is_extended_resource_name(name):
         return [field.invalid(path, name, "is an invalid extended resource name")]
     return []
-
-
-def internal_form(value: object) -> object:
-    """Return the JSON value by which upstream's messages show a bad struct or list of structs.
-
-    Upstream validates internal types without wire names, so that a struct is printed with Go's
-    field names, every field written out, an unset list as null.
-    """
-    if isinstance(value, Duration):
-        return str(value)
-    if isinstance(value, ConfigStruct):
-        return {
-            _go_name(field_info.name): _internal_form_of_field(
-                getattr(value, field_info.name), field_info.default
-            )
-            for field_info in fields_of(type(value))
-        }
-    if isinstance(value, tuple):
-        return [internal_form(item) for item in value]
-    if isinstance(value, msgspec.Struct):
-        return msgspec.to_builtins(value)
-    return value
-
-
-def _internal_form_of_field(value: object, default: object) -> object:
-    return None if value == () and default == () else internal_form(value)
-
-
-def _go_name(name: str) -> str:
-    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))

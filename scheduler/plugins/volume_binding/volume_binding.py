@@ -27,8 +27,8 @@ from scheduler.api.storage import (
     StorageClass,
 )
 from scheduler.api.volumes import LOST, claim_name, is_for_pod
+from scheduler.config.encode import internal_form
 from scheduler.config.types import FeatureGates, Int64, PluginArgs
-from scheduler.config.validation import internal_form
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
