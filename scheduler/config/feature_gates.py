@@ -24,9 +24,8 @@ from scheduler.api.strconv import go_bool, parse_bool
 from scheduler.config.known_features import (
     FeatureSpec,
     Stage,
-    dependencies_of,
-    feature_names,
     features_of,
+    known_features,
 )
 from scheduler.config.types import GENERIC_WORKLOAD, ConfigError
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
@@ -226,8 +225,7 @@ class _Gates:
         self._settings: Final = settings
         self._version: Final = version
         self._features: Final = version.features
-        self._known: Final = feature_names(version.scheduler)
-        self._dependencies: Final = dependencies_of(version.scheduler)
+        self._known: Final = known_features(version.scheduler)
         #: The values of all gates that are set by name or by their stage.
         self._values: Final = {
             name: settings[all_gates]
@@ -263,22 +261,19 @@ class _Gates:
             elif spec is not None and spec.locked and value != spec.default:
                 yield ConfigError(f"{cannot} locked to {go_bool(spec.default)}")
 
-    def _disabled_dependencies(self, name: str) -> list[str]:
-        return [other for other in self._dependencies.get(name, ()) if not self._is_on(other)]
-
     def _missing_dependencies(self) -> Iterator[ConfigError]:
-        for name in self._dependencies:
-            disabled = self._disabled_dependencies(name)
-            if disabled and self._is_on(name):
+        if self._version.scheduler < SchedulerVersion.V1_35:
+            return
+        for name in filter(self._is_on, self._known):
+            disabled = [other for other in self._known[name].needs if not self._is_on(other)]
+            if disabled:
                 yield ConfigError(
                     f"{name} is enabled, but depends on features that are disabled: "
                     f"[{' '.join(disabled)}]"
                 )
 
     def _not_built(self) -> Iterator[ConfigError]:
-        # Without its dependencies a feature is off either way.
-        is_on = self._is_on(GENERIC_WORKLOAD) and not self._disabled_dependencies(GENERIC_WORKLOAD)
-        if is_on and self._version.scheduler >= SchedulerVersion.V1_37:
+        if self._version.scheduler >= SchedulerVersion.V1_37 and self._is_on(GENERIC_WORKLOAD):
             yield ConfigError(
                 f"cannot set feature gate {GENERIC_WORKLOAD} to true, "
                 "the pod groups of 1.37 are not built into kubesched"

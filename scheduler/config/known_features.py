@@ -54,7 +54,9 @@ class FeatureSpec(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     min_compatibility: int = 0
 
 
-class _Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of the table. Schedulers before 1.35 do not check `needs`."""
+
     name: str
     specs: tuple[FeatureSpec, ...]
     needs: tuple[str, ...] = ()
@@ -70,19 +72,16 @@ class _Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _TABLE: Final = msgspec.json.decode(
-    Path(__file__).with_name("features.json").read_bytes(), type=tuple[_Feature, ...]
+    Path(__file__).with_name("features.json").read_bytes(), type=tuple[Feature, ...]
 )
 
 
 @functools.cache
-def _features(version: SchedulerVersion) -> tuple[_Feature, ...]:
-    """Return the features that a scheduler of this version knows."""
-    return tuple(feature for feature in _TABLE if feature.since <= version <= feature.until)
-
-
-def feature_names(version: SchedulerVersion) -> frozenset[str]:
-    """Return every gate that a scheduler of this version knows."""
-    return frozenset(feature.name for feature in _features(version))
+def known_features(version: SchedulerVersion) -> Mapping[str, Feature]:
+    """Return every feature that a scheduler of this version knows."""
+    return MappingProxyType(
+        {feature.name: feature for feature in _TABLE if feature.since <= version <= feature.until}
+    )
 
 
 @functools.cache
@@ -90,17 +89,6 @@ def features_of(
     version: SchedulerVersion, minor: int, min_compatibility: int
 ) -> Mapping[str, FeatureSpec]:
     """Return the features of 1.`minor`, as a scheduler of `version` emulates it."""
-    specs = (
-        (feature.name, feature.spec_at(minor, min_compatibility)) for feature in _features(version)
-    )
+    known = known_features(version).items()
+    specs = ((name, feature.spec_at(minor, min_compatibility)) for name, feature in known)
     return MappingProxyType({name: spec for name, spec in specs if spec is not None})
-
-
-@functools.cache
-def dependencies_of(version: SchedulerVersion) -> Mapping[str, tuple[str, ...]]:
-    """Return the features that must be on for each feature that needs any; none before 1.35."""
-    if version < SchedulerVersion.V1_35:
-        return MappingProxyType({})
-    return MappingProxyType(
-        {feature.name: feature.needs for feature in _features(version) if feature.needs}
-    )

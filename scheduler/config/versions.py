@@ -38,13 +38,8 @@ class SchedulerVersion(enum.IntEnum):
         return f"v{self.label}.{_PATCHES[self]}"
 
 
-#: The patch release of each version whose source and recordings were followed.
-_PATCHES: Final = {
-    SchedulerVersion.V1_34: 4,
-    SchedulerVersion.V1_35: 4,
-    SchedulerVersion.V1_36: 3,
-    SchedulerVersion.V1_37: 2,
-}
+#: The patch release of each minor version whose source and recordings were followed.
+_PATCHES: Final = {34: 4, 35: 4, 36: 3, 37: 2}
 
 VERSION_LABELS: Final = tuple(version.label for version in SchedulerVersion)
 DEFAULT_SCHEDULER_VERSION: Final = SchedulerVersion.V1_36

@@ -6,15 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.table import Table
 
 from scheduler.config import SchedulerVersion
 from scheduler.explain.cluster import with_api_defaults
+from scheduler.explain.text import make_table
 from scheduler.reports.counts import counted
 from scheduler.reports.versions import versions_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from rich.table import Table
 
     from scheduler.api.core import Pod
     from scheduler.explain.world import World
@@ -85,10 +87,8 @@ def comparison_lines(listed: Sequence[PodVersions]) -> list[str]:
 
 def comparison_table(listed: Sequence[PodVersions]) -> Table:
     """Return a table of the pods that versions decide otherwise, with the reasons."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
     versions = [outcome.version for outcome in listed[0].outcomes]
-    for heading in ("pod", *versions, "why", "conformance/versions.md"):
-        table.add_column(heading)
+    table = make_table("pod", *versions, "why", "conformance/versions.md")
     for pod in listed:
         cells = [pod.pod, *map(_shown, pod.outcomes)]
         for number, difference in enumerate(pod.differences):

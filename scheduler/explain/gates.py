@@ -54,15 +54,14 @@ class GateOptions:
     ) -> EffectiveVersion:
         try:
             chosen = effective_version(self.emulated_version, (), version)
+            if refusal := next(chosen.errors(), None):
+                if on_refused is None:
+                    raise refusal
+                on_refused(f"{version.label} decides without --emulated-version: {refusal}")
+                return EffectiveVersion.of(version)
         except ConfigError as error:
             raise click.UsageError(f"--emulated-version: {error}") from error
-        refusal = next(chosen.errors(), None)
-        if refusal is None:
-            return chosen
-        if on_refused is None:
-            raise click.UsageError(f"--emulated-version: {refusal}")
-        on_refused(f"{version.label} decides without --emulated-version: {refusal}")
-        return EffectiveVersion.of(version)
+        return chosen
 
 
 gate_options: Final = gathered(
