@@ -67,10 +67,8 @@ class Outside:
         self.extenders: Final = HTTPExtenders(
             with_extenders(config).extenders, clock=clock, environ=os.environ
         )
+        self.informer_factory: Final = InformerFactory(self.client, clock=clock, rng=self.rng)
         since_1_37 = version >= SchedulerVersion.V1_37
-        self.informer_factory: Final = InformerFactory(
-            self.client, clock=clock, rng=self.rng, metrics=self.metrics if since_1_37 else None
-        )
         # Source: `BindPod` in `pkg/scheduler/util`, v1.37.
         binding_retry = Retry.IF_REFUSED if since_1_37 else Retry.IF_NOT_SENT
         self.dispatcher: Final = ApiDispatcher(self.client, clock, binding_retry=binding_retry)
@@ -151,6 +149,8 @@ def build(
     core = build_core(config, outside.ports(options.tie_break), options)
     core.informers.pods.add_event_handler(on_update=outside.dispatcher.on_pod_update)
     gates, version = options.feature_gates, options.effective_version
+    if version.scheduler >= SchedulerVersion.V1_37:
+        outside.informer_factory.measure(outside.metrics)
     outside.metrics.feature_enabled.read = lambda: feature_states(gates, version)
     _read_process_metrics(outside.metrics, version)
     loop = SchedulingLoop(core.cycle, dispatcher=outside.dispatcher)

@@ -54,6 +54,7 @@ from scheduler.metrics.scheduler_metrics import EventTimer
 if TYPE_CHECKING:
     import random
     from collections.abc import AsyncGenerator, Callable
+    from contextlib import AbstractContextManager
 
     from scheduler.api.unstructured import Unstructured
     from scheduler.client.decoding import Page, WatchEvent
@@ -126,7 +127,7 @@ class Informer(Generic[T]):
         #: To be set before `run`.
         self.required = Required.YES
         #: Measures the handling of each change, and of each list. To be set before `run`.
-        self.timer: EventTimer | nullcontext[None] = nullcontext()
+        self.timer: AbstractContextManager[None] = nullcontext()
         self._transform = transform
         self._turns = Turns(clock)
         self._handlers: list[_Handlers[T]] = []
@@ -285,31 +286,14 @@ class InformerFactory:
     """Makes one informer for each kind, and runs them all in its owner's task group.
 
     A bug in an informer fails the task group. Errors of the server never do.
-    With `metrics` informers of known kinds are measured, as by client-go since v1.37.
     """
 
-    def __init__(
-        self,
-        client: RestClient,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        metrics: SchedulerMetrics | None = None,
-    ) -> None:
+    def __init__(self, client: RestClient, *, clock: Clock, rng: random.Random) -> None:
         self._client = client
         self._clock = clock
         self._rng = rng
         self._informers: list[Informer[Any]] = []
-        self._metrics = metrics
-        self._measured: dict[tuple[str, ...], Informer[Any]] = {}
-        if metrics is not None:
-            metrics.informer_queued_items.read = lambda: [(key, 0) for key in self._measured]
-            # The last 15 digits, as a float has no more.
-            metrics.informer_store_resource_version.read = lambda: [
-                (key, int(version[-15:]))
-                for key, informer in self._measured.items()
-                if (version := informer.last_resource_version).isdecimal()
-            ]
+        self._by_resource: dict[Resource[Any], Informer[Any]] = {}
 
     def informer(
         self,
@@ -327,12 +311,7 @@ class InformerFactory:
             rng=self._rng,
             transform=transform,
         )
-        if self._metrics is not None:
-            # As upstream, the plural is made of the kind: `storageclasss`.
-            key = ("kube-scheduler", resource.group, resource.version, f"{resource.kind.lower()}s")
-            self._measured[key] = informer
-            latency = self._metrics.informer_processing_latency.of(*key)
-            informer.timer = EventTimer(self._metrics.stopwatch, latency, 0.0)
+        self._by_resource[resource] = informer
         return self._add(informer)
 
     def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]:
@@ -349,6 +328,24 @@ class InformerFactory:
     def _add(self, informer: Informer[T]) -> Informer[T]:
         self._informers.append(informer)
         return informer
+
+    def measure(self, metrics: SchedulerMetrics) -> None:
+        """Measure the informers of known kinds, before `start`, as client-go does since v1.37."""
+        # As upstream, the plural is made of the kind: `storageclasss`.
+        measured = {
+            ("kube-scheduler", of.group, of.version, f"{of.kind.lower()}s"): informer
+            for of, informer in self._by_resource.items()
+        }
+        for key, informer in measured.items():
+            latency = metrics.informer_processing_latency.of(*key)
+            informer.timer = EventTimer(metrics.stopwatch, latency, 0.0)
+        metrics.informer_queued_items.read = lambda: [(key, 0) for key in measured]
+        # The last 15 digits, as a float has no more.
+        metrics.informer_store_resource_version.read = lambda: [
+            (key, int(version[-15:]))
+            for key, informer in measured.items()
+            if (version := informer.last_resource_version).isdecimal()
+        ]
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """Run all informers as tasks of `group`."""

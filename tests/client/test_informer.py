@@ -287,15 +287,13 @@ POD_WATCH = Stream(
 
 
 @contextlib.asynccontextmanager
-async def factory(
-    *script: Stream, metrics: SchedulerMetrics | None = None
-) -> AsyncIterator[tuple[InformerFactory, ScriptedServer]]:
+async def factory(*script: Stream) -> AsyncIterator[tuple[InformerFactory, ScriptedServer]]:
     clock = VirtualClock()
     async with (
         ScriptedServer(*script) as server,
         RestClient(connection_to(server.url), user_agent="kubesched/test", clock=clock) as client,
     ):
-        yield InformerFactory(client, clock=clock, rng=random.Random(1), metrics=metrics), server
+        yield InformerFactory(client, clock=clock, rng=random.Random(1)), server
 
 
 async def test_a_factory_runs_its_informers_until_their_owner_ends() -> None:
@@ -322,9 +320,10 @@ async def test_a_factory_runs_its_informers_until_their_owner_ends() -> None:
 async def test_a_factory_with_metrics_measures_each_list_and_each_change() -> None:
     seconds = itertools.count()
     metrics = SchedulerMetrics(lambda: next(seconds))
-    async with factory(POD_WATCH, metrics=metrics) as (informers, _):
+    async with factory(POD_WATCH) as (informers, _):
         pods = informers.informer(PODS)
         informers.informer(resource_named("storageclasses"))
+        informers.measure(metrics)
         runs = asyncio.create_task(pods.run())
         await pods.wait_for_sync()
         pods.put(pod("b"))
