@@ -216,8 +216,11 @@ def pods(
 
     With --server, also show what a running scheduler has done with them.
     """
+    find_plugins_in_working_directory()
     if prints_dump_command:
-        return _print_dump_command(config, version, gates, plugin)
+        with _one_line_errors(config):
+            world = _world(config, version, gates.in_version(version), plugin)
+            return click.echo(dump_command(world.kinds))
     source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
     _require_compatible(source, port, versions, output)
     decided, on_refused = versions or (version,), source.warn if versions else None
@@ -232,7 +235,6 @@ def pods(
             }
             kinds = {kind.resource.key: kind for each in worlds.values() for kind in each.kinds}
             cluster, missing = await source.read(kinds.values(), keeps_json=bool(extenders))
-            _require_known(only, {pod.key for pod in cluster.pods})
             asked = _asked(cluster.pods, only)
             for warning in missing.warnings(asked.values()):
                 source.warn(f"{warning}; what is said of them is unsure")
@@ -246,13 +248,11 @@ def pods(
             )
             if port is not None:
                 reports = _with_stories(reports, port)
-            if output == "table":
-                await _show(reports, nodes_max=nodes_max, wants_details=wants_details, only=only)
-            else:
-                await _print_all(reports, world, output=output)
+            if output != "table":
+                return await _print_all(reports, world, output=output)
+            await _show(reports, nodes_max=nodes_max, wants_details=wants_details, only=only)
 
     with _one_line_errors(config):
-        find_plugins_in_working_directory()
         asyncio.run(explain())
 
 
@@ -264,19 +264,6 @@ def _require_compatible(
         raise click.UsageError("--server goes with --kubeconfig or --master")
     if versions and (port is not None or output == "html"):
         raise click.UsageError("--compare-versions goes with -o table and -o json, not --server")
-
-
-def _print_dump_command(
-    config: Path | None,
-    version: SchedulerVersion,
-    gates: GateOptions,
-    plugins: tuple[str, ...],
-) -> None:
-    """Print the command that dumps the kinds on which decisions depend."""
-    enabled = gates.in_version(version)
-    with _one_line_errors(config):
-        find_plugins_in_working_directory()
-        click.echo(dump_command(_world(config, version, enabled, plugins).kinds))
 
 
 def _world(
@@ -370,8 +357,12 @@ async def _extenders(
         yield extenders.in_order
 
 
-def _asked(pods: Iterable[Pod], only: frozenset[str]) -> dict[str, Pod]:
-    """Return the pods to explain, by key: the named pods, or all without a node."""
+def _asked(pods: Sequence[Pod], only: frozenset[str]) -> dict[str, Pod]:
+    """Return the pods to explain, by key: the named pods, or all without a node.
+
+    Raises ClusterError for a name that no pod has.
+    """
+    _require_known(only, {pod.key for pod in pods})
     return {p.key: p for p in pods if (p.key in only if only else not p.spec.node_name)}
 
 
@@ -410,9 +401,8 @@ async def _decided_in_order(
         if not only or decision.pod.key in only:
             report = world.report(decision, scenario=question)
             yield replace(report, placed_before=tuple(placed))
-        elif decision.result == "scheduled" and decision.schedule_result is not None:
-            host = decision.schedule_result.suggested_host
-            placed.append(PlacedPod(pod=decision.pod.key, node=host))
+        elif decision.node:
+            placed.append(PlacedPod(pod=decision.pod.key, node=decision.node))
 
 
 async def _with_stories(

@@ -141,18 +141,13 @@ class World:
         state.write(PODS_TO_ACTIVATE, {})
         queued = self._core.cycle.queue.pop_specific_pod(pod.key)
         try:
-            return await self._carry_out(await self._decide(pod, state), state)
+            decision = await self._decide(pod, state)
+            if decision.node:
+                return await self._bind(state, decision, decision.node)
+            return await self._post_filter(state, decision)
         finally:
             if queued is not None:
                 self._core.cycle.queue.done(queued.uid)
-
-    async def _carry_out(self, decision: Decision, state: CycleState) -> Decision:
-        """Bind a pod, or preempt for it."""
-        if decision.result == "scheduled":
-            return await self._bind(state, decision, _host(decision))
-        if decision.diagnosis is None:
-            return decision
-        return await self._post_filter(state, decision)
 
     def take_changes(self) -> Changes:
         """Return the objects that have changed since the last call; none in the first."""
@@ -168,13 +163,12 @@ class World:
         """
         state = CycleState()
         decision = await self._decide(pod, state)
-        node = _host(theirs) if theirs.result == "scheduled" else ""
-        if decision.result == "scheduled":
-            found = decision.schedule_result
-            if found is not None and node in found.feasible_nodes.names:
-                bound = await self._bind(state, decision, node)
-                decision = bound if node == _host(decision) else decision
-        elif decision.diagnosis is not None:
+        found = decision.schedule_result
+        if found is not None:
+            if theirs.node in found.feasible_nodes.names:
+                bound = await self._bind(state, decision, theirs.node)
+                decision = bound if theirs.node == decision.node else decision
+        else:
             decision = await self._post_filter(state, decision)
         self._follow(other, theirs, changes)
         return decision
@@ -247,8 +241,9 @@ class World:
         return [each.pod_info.pod for each in queued]
 
     async def _post_filter(self, state: CycleState, decision: Decision) -> Decision:
-        """Preempt for a pod that fits on no node."""
-        assert decision.diagnosis is not None, "the nodes were filtered"
+        """Preempt for a pod that fits on no node, if the nodes were filtered."""
+        if decision.diagnosis is None:
+            return decision
         pod, framework = decision.pod, self._framework(decision.pod)
         victims = self._api.victims
         victims.clear()
@@ -297,12 +292,6 @@ class World:
 
     def _framework(self, pod: PodInfo) -> Framework:
         return self.profiles[pod.spec.scheduler_name]
-
-
-def _host(decision: Decision) -> str:
-    """Return the node of a scheduled pod."""
-    assert decision.schedule_result is not None, "a scheduled pod has a result"
-    return decision.schedule_result.suggested_host
 
 
 def _created_at(pod: Pod) -> float:

@@ -73,6 +73,13 @@ class Decision(NamedTuple):
     #: The notes of plugins in Reserve.
     reserved: Sequence[str] = ()
 
+    @property
+    def node(self) -> str:
+        """The node of a scheduled pod; empty for any other pod."""
+        if self.result != "scheduled" or self.schedule_result is None:
+            return ""
+        return self.schedule_result.suggested_host
+
 
 async def decide(
     snapshot: Snapshot,

@@ -95,8 +95,8 @@ def configuration_with(args: Mapping[str, object]) -> KubeSchedulerConfiguration
 
 
 def _node_of(decision: Decision) -> str:
-    if decision.schedule_result is not None and decision.result == "scheduled":
-        return decision.schedule_result.suggested_host
+    if decision.node:
+        return decision.node
     return decision.post_filter.nominated_node if decision.post_filter is not None else ""
 
 
