@@ -325,6 +325,16 @@ class _Files:
             )
         # The package would ignore a failing plugin, and read a token file only once.
         user = {key: self.user[key] for key in self.user if key not in {"exec", "tokenFile"}}
+        if user or self.cluster.keys() != {"server"}:
+            settings = self._interpreted(user)
+        else:
+            settings = _Settings(host=str(self.cluster["server"] or "").rstrip("/"))
+        if not settings.host:
+            raise KubeconfigError(f"{self.source}: cluster: expected a server")
+        return settings
+
+    def _interpreted(self, user: dict[str, Any]) -> _Settings:
+        """Return the settings from the package; a mere URL, as of a fake API server, needs none."""
         package: Any = importlib.import_module("kubernetes.config.kube_config")
         context = {**self.context, "cluster": "cluster", "user": "user"}
         loader = package.KubeConfigLoader(
@@ -339,8 +349,6 @@ class _Files:
         )
         settings = _Settings()
         loader.load_and_set(settings)
-        if not settings.host:
-            raise KubeconfigError(f"{self.source}: cluster: expected a server")
         return settings
 
     def credentials(
