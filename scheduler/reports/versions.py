@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.config import SchedulerVersion
-from scheduler.reports.model import PodVersions, VersionDifference, VersionOutcome
+from scheduler.reports.model import (
+    PodVersions,
+    PreemptionReport,
+    VersionDifference,
+    VersionOutcome,
+)
 
 if TYPE_CHECKING:
     from scheduler.reports.model import NodeVerdict, PodReport
 
 #: The number of nodes whose different verdicts are reported for one pod.
 _NODES_MAX: Final = 3
-
+_NO_PREEMPTION: Final = PreemptionReport(message="", nominated_node="", candidates=())
 
 #: The features of `conformance/versions.md`, by the version that changed them and the plugin that
 #: they are about. An empty plugin stands for preemption and its messages.
@@ -43,42 +48,39 @@ def rows_between(base: str, version: str, plugin: str) -> tuple[str, ...]:
 
 def versions_of(reports: dict[str, PodReport]) -> PodVersions:
     """Return the comparison of reports on one pod, by version, the base first."""
-    outcomes = {version: _outcome(version, report) for version, report in reports.items()}
-    base, first = next(iter(reports.items()))
+    outcomes = tuple(_outcome(version, report) for version, report in reports.items())
+    (base, first), *others = zip(outcomes, reports.values(), strict=True)
     return PodVersions(
         pod=first.pod,
         owner=first.owner,
-        outcomes=tuple(outcomes.values()),
+        outcomes=outcomes,
         differences=tuple(
             VersionDifference(
-                version=version,
+                version=outcome.version,
                 kind=kind,
                 plugin=plugin,
                 node=node,
                 text=text,
-                rows=rows_between(base, version, plugin),
+                rows=rows_between(base.version, outcome.version, plugin),
             )
-            for version, report in reports.items()
-            if (kind := _kind(outcomes[base], outcomes[version]))
-            for plugin, node, text in _reasons(
-                kind, outcomes[base], first, outcomes[version], report
-            )
+            for outcome, report in others
+            if (kind := _kind(base, outcome))
+            for plugin, node, text in _reasons(kind, base, first, outcome, report)
         ),
     )
 
 
 def _outcome(version: str, report: PodReport) -> VersionOutcome:
-    preemption, choice = report.preemption, report.choice
-    victims = preemption.candidates[0].victims if preemption and preemption.candidates else ()
+    preemption, choice = report.preemption or _NO_PREEMPTION, report.choice
+    victims = preemption.candidates[0].victims if preemption.candidates else ()
     best = (node.name for node in report.nodes if choice and node.total == choice.total)
-    texts = (report.message, preemption.message if preemption is not None else "")
     return VersionOutcome(
         version=version,
         result=report.result,
         best=tuple(sorted(best)),
-        nominated_node=preemption.nominated_node if preemption is not None else "",
+        nominated_node=preemption.nominated_node,
         victims=tuple(sorted(victim.pod for victim in victims)),
-        message=" ".join(filter(None, texts)),
+        message=" ".join(filter(None, (report.message, preemption.message))),
     )
 
 
@@ -126,15 +128,11 @@ def _nodes_to_compare(first: PodReport, report: PodReport) -> list[tuple[NodeVer
     A report on an error has no verdicts.
     """
     after = {node.name: node for node in report.nodes}
-    pairs = [(one, after[one.name]) for one in first.nodes if one.name in after]
+    pairs = {one.name: (one, after[one.name]) for one in first.nodes if one.name in after}
     chosen = [each.choice.node for each in (first, report) if each.choice is not None]
-    found = [pair for name in dict.fromkeys(chosen) for pair in pairs if pair[0].name == name]
-    found += [
-        (one, other)
-        for one, other in pairs
-        if one.name not in chosen and one.is_feasible != other.is_feasible
-    ]
-    return found[:_NODES_MAX]
+    differ = [name for name, (a, b) in pairs.items() if a.is_feasible != b.is_feasible]
+    names = [name for name in dict.fromkeys((*chosen, *differ)) if name in pairs]
+    return [pairs[name] for name in names[:_NODES_MAX]]
 
 
 def _verdict(version: str, report: PodReport, node: NodeVerdict) -> tuple[str, str]:
