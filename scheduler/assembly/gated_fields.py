@@ -7,6 +7,7 @@ Source: the uses of the gates in component-helpers `resource/helpers.go`, `volum
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -39,18 +40,16 @@ def transforms(
     gates: FeatureGates, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
 ) -> Mapping[str, Callable[[Any], Any]]:
     """Return the functions that drop fields, by the plural name of the kind."""
-    by_kind: dict[str, Callable[[Any], Any]] = {"pods": lambda pod: _pod(pod, gates, version)}
+    by_kind: dict[str, Callable[[Any], Any]] = {"pods": partial(_pod, gates=gates, version=version)}
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
     has_policy, has_features = version >= SchedulerVersion.V1_37, DECLARED_FEATURES in gates
     if not has_policy or not has_features:
-        by_kind["nodes"] = lambda node: _node(
-            node, has_policy=has_policy, has_features=has_features
-        )
+        by_kind["nodes"] = partial(_node, has_policy=has_policy, has_features=has_features)
     if not {CONSUMABLE_CAPACITY, PARTITIONABLE_DEVICES, _TAINTS} <= gates:
         # Without the gate 1.34 takes devices beside counters that no device uses.
         needs_gate = version >= SchedulerVersion.V1_35
-        by_kind["resourceslices"] = lambda part: _slice(part, gates, needs_gate=needs_gate)
+        by_kind["resourceslices"] = partial(_slice, gates=gates, needs_gate=needs_gate)
     return by_kind
 
 

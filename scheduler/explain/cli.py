@@ -305,7 +305,7 @@ def story(*, pod: str, output: str, port: SchedulerPort) -> None:
 def metrics(*, version: SchedulerVersion) -> None:
     """Print the names of the metrics that kube-scheduler has in a version, and ours."""
     for metric in METRICS.values():
-        if metric.since <= version <= metric.until:
+        if metric.is_shown(version, shows_hidden=False):
             click.echo(metric.name)
 
 
