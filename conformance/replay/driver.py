@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import yaml
+import msgspec
 
 from ..api import ApiClient
 from ..connection import Connection
@@ -172,7 +172,7 @@ def _server(folder: Path, clock: Clock) -> Child:
 
 def _scheduler(folder: Path, settings: Settings, clock: Clock) -> Child:
     kubeconfig, config = str(folder / "kubeconfig"), folder / "scheduler.yaml"
-    config.write_text(yaml.safe_dump(scheduler_config(kubeconfig, settings)), encoding="utf-8")
+    config.write_bytes(msgspec.yaml.encode(scheduler_config(kubeconfig, settings)))
     command = [
         word.replace(_KUBECONFIG, kubeconfig).replace(_CONFIG, str(config))
         for word in settings.target_command

@@ -20,7 +20,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import yaml
+import msgspec
 
 from ..clock import RealClock
 from ..errors import InputError, TargetError
@@ -134,7 +134,7 @@ class CommandKind:
         kubeconfig = surroundings.fake_server.write_kubeconfig(directory / "kubeconfig")
         config = directory / "config.yaml"
         whole = configuration(surroundings.config, kubeconfig)
-        config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        config.write_bytes(msgspec.yaml.encode(whole))
         gates = ",".join(f"{name}={str(on).lower()}" for name, on in surroundings.gates.items())
         return [
             word.replace(_KUBECONFIG, str(kubeconfig))

@@ -36,7 +36,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import yaml
+import msgspec
 
 from ..clock import VirtualClock
 from ..errors import InputError, NotSettled, TargetError
@@ -166,7 +166,7 @@ class InProcessKind:
         if surroundings.config is not None:
             config = surroundings.directory / "config.yaml"
             whole = configuration(surroundings.config, kubeconfig)
-            config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+            config.write_bytes(msgspec.yaml.encode(whole))
         options: dict[str, object] = {"serve": True} if self._serves else {}
         for plugin in surroundings.plugins:
             try:

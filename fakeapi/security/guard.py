@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import yaml
+import msgspec
 
 from fakeapi.access.access import Access
 from fakeapi.access.authentication import Authenticator, read_token_file
@@ -120,7 +120,7 @@ class Guard:
             "contexts": [{"name": "fakeapi", "context": {"cluster": "fakeapi", "user": "fakeapi"}}],
             "current-context": "fakeapi",
         }
-        return yaml.safe_dump(config, sort_keys=False)
+        return msgspec.yaml.encode(config).decode()
 
     def _credentials_of_admin(self) -> Json:
         user: Json = {"token": self.options.token} if self.options.token else {}
