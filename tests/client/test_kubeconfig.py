@@ -1,6 +1,7 @@
 """From kubeconfig files to connections, without a server or a plugin."""
 
 import base64
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,15 @@ async def test_a_context_names_server_user_and_namespace(tmp_path: Path) -> None
     assert connection.namespace == "mine"
     assert await header(connection.credentials) == "Bearer t"
     assert connection.tls is None
+
+
+def test_a_mere_url_is_read_without_the_official_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", None)
+    assert loaded(tmp_path, config()).base_url == "http://host:8080"
+    with pytest.raises(KubeconfigError, match="kube_config"):
+        loaded(tmp_path, config({"token": "t"}))
 
 
 async def test_without_a_user_there_are_no_credentials(tmp_path: Path) -> None:
