@@ -170,14 +170,27 @@ def _errors(args: ValidatedArgs, handle: Handle) -> Sequence[Exception]:
 
 def _check_parameters(args: object, method: str, *names: str) -> None:
     """Raise `ValueError` for a method that cannot be called with these positional arguments."""
-    signature = inspect.signature(getattr(args, method))
+    kind = type(args)
+    problem = _parameter_problem(kind, method, names)  # type: ignore[arg-type] # it is hashable
+    if problem:
+        raise ValueError(problem)
+
+
+@functools.lru_cache(maxsize=1024)  # `inspect` takes longer than most of these methods
+def _parameter_problem(kind: type, method: str, names: tuple[str, ...]) -> str:
+    """Return the error of a method that cannot be called with these arguments, or an empty text."""
+    signature = inspect.signature(getattr(kind, method))
+    parameters = [*signature.parameters.values()]
+    if inspect.isfunction(inspect.getattr_static(kind, method)):
+        signature = signature.replace(parameters=parameters[1:])
     try:
         signature.bind(*names)
-    except TypeError as error:
+    except TypeError:
         own, expected = (
             f"{method}({', '.join(['self', *of])})" for of in (signature.parameters, names)
         )
-        raise ValueError(f"{type(args).__qualname__}.{own}: expected {expected}") from error
+        return f"{kind.__qualname__}.{own}: expected {expected}"
+    return ""
 
 
 def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | None:
