@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.newcomer import ROOT, Page
+from tests.documentation import Page
+from tests.sources import ROOT
 
 #: Files that are not in a checkout.
 LEFT_OVER = shutil.ignore_patterns(

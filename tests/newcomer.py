@@ -3,14 +3,12 @@
 import asyncio
 import contextlib
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -19,7 +17,6 @@ import conformance.cli
 import scheduler.explain.cli
 import scheduler.simulate.cli
 
-ROOT = Path(__file__).parent.parent
 SCRIPTS = Path(sys.executable).parent
 TIMEOUT_SECONDS = 120
 
@@ -29,34 +26,6 @@ _COMMANDS = {
     "kubesched-explain": scheduler.explain.cli.main,
     "kubesched-simulate": scheduler.simulate.cli.main,
 }
-_BLOCK = re.compile(r"(?:`(\S+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-class Block(NamedTuple):
-    """A fenced block; `name` is its file, if the text names one."""
-
-    language: str
-    name: str
-    text: str
-
-
-class Page:
-    """A page of documentation, by its path in the repository."""
-
-    def __init__(self, path: str) -> None:
-        self.folder = (ROOT / path).parent
-        self.text = (ROOT / path).read_text(encoding="utf-8")
-        self.blocks = [Block(m[2], m[1] or "", m[3]) for m in _BLOCK.finditer(self.text)]
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The files that the page has its reader write."""
-        return {block.name: block.text for block in self.blocks if block.name}
-
-    def of(self, language: str) -> list[str]:
-        """Return the blocks of a language without a file name."""
-        blocks = (b for b in self.blocks if b.language == language and not b.name)
-        return [block.text.strip() for block in blocks]
 
 
 def run(command: str, directory: Path) -> str:

@@ -9,8 +9,10 @@ import pytest
 import yaml
 
 from fakeapi import FakeApiServer
+from tests.documentation import Page
 from tests.integration.api_client import PODS, Api, eventually
-from tests.newcomer import ROOT, Page, lines, run, run_here, running, write_kubeconfig
+from tests.newcomer import lines, run, run_here, running, write_kubeconfig
+from tests.sources import ROOT
 
 OPEN, STORY, SHADOW = Page("docs/operating.md").of("sh")
 EXPLAIN = Page("docs/explain.md")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.newcomer import Page
+from tests.documentation import Page
 from tests.thoroughness import thorough_only
 
 pytestmark = pytest.mark.slow

@@ -9,17 +9,17 @@ import pytest
 import yaml
 
 from fakeapi import FakeApiServer
+from tests.documentation import Page
 from tests.first_command import first_command
 from tests.integration.api_client import Api, eventually
 from tests.newcomer import (
-    ROOT,
-    Page,
     lines,
     run,
     run_here,
     running,
     write_kubeconfig,
 )
+from tests.sources import ROOT
 
 PAGE = Page("README.md")
 FILES = PAGE.files

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from scheduler.simulate.cli import main
 from scheduler.simulate.history.format import read_history
-from tests.newcomer import Page
+from tests.documentation import Page
 
 _PAGE = Page("docs/histories.md")
 
