@@ -83,9 +83,11 @@ def _imported(module: str) -> ModuleType:
     if module in sys.modules:
         return sys.modules[module]
     gc.disable()
-    imported = importlib.import_module(module)
-    gc.freeze()
-    gc.enable()
+    try:
+        imported = importlib.import_module(module)
+        gc.freeze()
+    finally:
+        gc.enable()
     return imported
 
 

@@ -13,6 +13,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
+from scheduler.collector import paused_collection
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -60,8 +62,7 @@ def _imported(module: str) -> ModuleType:
 
     Modules live until the end. With the collector their import, and the end, take a quarter longer.
     """
-    gc.disable()
-    imported = importlib.import_module(module)
-    gc.freeze()
-    gc.enable()
+    with paused_collection():
+        imported = importlib.import_module(module)
+        gc.freeze()
     return imported
